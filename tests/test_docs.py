@@ -203,7 +203,7 @@ def test_the_documented_fields_are_those_of_the_source() -> None:
     assert list(told) == list(Provider.__struct_fields__)
     assert told["wire"].default is None
     assert told["key_prefix"].default == "'Bearer '"
-    assert told["models_path"].meaning.startswith("Where it lists its models")
+    assert told["models_path"].meaning.startswith("The path of the list of models")
     for wire in wires.names("model"):
         record = import_module(f"dragoman.wires.{wire}").Quirks
         assert [field.name for field in fields(record)] == list(record.__struct_fields__)

@@ -25,7 +25,7 @@ from dragoman.event import (
 from dragoman.fold import fold
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 from dragoman.runs import Runs, open_log, visible
-from dragoman.runs.driver import read_events
+from dragoman.runs.closing import read_pages
 from dragoman.tools import ParallelToolExecutor
 from support import strategies as some
 from support.model import agent, call, says
@@ -142,7 +142,7 @@ async def test_the_log_of_a_run_has_times(url: str, tmp_path: Any) -> None:
         async with Runs(log) as runs:
             run_id = await runs.start(a, "hi")
             seen = [event async for _, event in runs.attach(run_id)]
-        stored = await read_events(log, run_id)
+        stored = [event async for page in read_pages(log, run_id) for event in page]
     assert [event.at for event in stored] == [event.at for event in seen]
     times = [event.at for event in stored]
     assert times == sorted(times)

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dragoman.capability import Capability
+from dragoman.providers.capability_table import capability_table
 from dragoman.providers.media_plan import list_ways
 from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import Registry
-from dragoman.providers.table import capability_table
 
 __all__ = ["RECORDED_MEDIA", "markdown"]
 

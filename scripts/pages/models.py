@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles import load_shipped
-from dragoman.profiles.table import BASE
+from dragoman.profiles.profile_table import BASE
 
 __all__ = ["markdown"]
 

@@ -126,10 +126,19 @@ ROWS: tuple[Row, ...] = (
 _HEAD = """\
 # A2A, AG-UI and OpenAI: the mapping
 
-Made by `make pages` from what the code does. The first columns are the table of the document of 2025, by the functions that have its names (`dragoman.wires.a2a`); the last ones what the wires of today send for the same thing, in a run that shows it:
-what is sent before and after it is left out. Where there is a dash nothing is sent: what users say, and results of their tools, stand in the next request. [A2A](a2a.md) tells what is read and written.
+Read this page to move an agent from one protocol to another, or from the conversion functions of 2025 to today's wires. Each row is something that happens in a run; its columns
+show how each protocol says it.
 
-| A2A then | `canonical_type` | event then | Chat then | Responses then | A2A 1.0 | AG-UI 1.0 | Chat today | Responses today |
+- **2025**: what the conversion functions of `dragoman.wires.a2a` return, such as `a2a.convert_a2a_message_to_agui_event` (see [A2A](a2a.md#the-conversions-of-2025)).
+- **today**: what the encoders of the wires send for the same thing.
+- A dash: the protocol sends nothing in its stream. Chat Completions and Responses carry user messages and results of tools in the next request.
+- "with the next": the encoder sends it together with the next row's object.
+- `CUSTOM` carries what AG-UI has no field for, so that a client with dragoman reads the same events.
+- A cancelled run has no word of its own in OpenAI's APIs: its answer ends as usual.
+
+`make pages` generates the table by running the code.
+
+| A2A in 2025 | `canonical_type` | AG-UI event in 2025 | Chat in 2025 | Responses in 2025 | A2A 1.0 | AG-UI 1.0 | Chat today | Responses today |
 |---|---|---|---|---|---|---|---|---|
 """
 

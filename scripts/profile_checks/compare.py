@@ -16,7 +16,7 @@ from typing import Any
 from dragoman.model.model_list import load_models
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles import load_shipped
-from dragoman.profiles.table import BASE
+from dragoman.profiles.profile_table import BASE
 
 __all__ = ["compare_listing"]
 

@@ -43,7 +43,7 @@ from dragoman.prompt import (
     refuse_output_type,
 )
 from dragoman.providers import Provider
-from dragoman.request import ModelRequest, OnLoss, RunRequest, ServerTool, Settings, ToolSpec
+from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.run_beginning import OnDoubt, RunDefaults
@@ -106,29 +106,39 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         clock: Callable[[], datetime] = now,
         **unknown: Never,
     ) -> None:
-        """Creates an agent. `model`: a model string or a provider's record; left out, the
-        environment's DRAGOMAN_MODEL, else `local`. Several of them, as a list or a `fallback`: if
-        one fails, the next is asked. Key, base URL and headers are for the first one's provider.
-
-        `api_key` may be a function that gives the key, or a promise of it, whenever a request is
-        made: for keys that change. `environment` holds variables that go before those of the
-        process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves those of the process
-        out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are
-        told of its runs. `profile`: what you know of the model; it goes before all that dragoman
-        knows of it (`dragoman.profiles`). `on_loss`: what the provider cannot take (a file, a
-        setting, another's thinking) is left out and named in `ChatResult.losses`; `error` refuses
-        the request instead. `prefix`: a system text or tools that change in the middle of a
-        conversation are said at its end, where the model heeds that, so that its cached and signed
-        beginning stays; `break` sends them in place of the old ones. `output_checks`: functions of the
-        run's `ToolContext` and its output. Each returns the output, changed or not, or raises
-        `ModelRetry` with words for the model, which then answers again. `memory` keeps the
-        conversations of sends with a `thread_id`. `approval_key` signs what runs wait for: an
-        approval or an answer counts then only with the signature of what was asked; any secret of
-        32 bytes or more, the same in all processes. `on_doubt`: what is done with a call of a
-        durable run that may have acted before its process ended: the model is told so, or a person
-        is asked. `executor`, `orchestrator` and `accumulator` replace the provider's, where its
-        record names some, else ours. `orchestrator` is a class or function that makes one for each
-        run, or one for all runs.
+        """Args:
+            model: a model string or a provider's record; of several, as a list or a `fallback`, the next is asked if one
+                fails. Left out: the environment's `DRAGOMAN_MODEL`, else `local`.
+            tools: functions, `Tool`s and `Toolset`s that the model may call.
+            system: the system text of every conversation.
+            settings: how the model is to answer, where a send does not say.
+            profile: what you know of the model; it goes before all that `dragoman.profiles` knows of it.
+            server_tools: tools that the provider runs, such as a web search.
+            options: body fields that have no neutral name, passed on as they are.
+            base_url: where the first model's provider is.
+            api_key: its key, or a function that returns the key, or an awaitable of it, for each request.
+            headers: further headers for it.
+            environment: variables that go before those of the process: keys, base URLs, `DRAGOMAN_MODEL`.
+            environment_only: leave the variables of the process out.
+            transport: how requests are sent; left out, by HTTP with retries.
+            middleware: around every request to a model, the first outermost.
+            hooks: told of runs, model calls and tools as they begin and end.
+            limits: bounds of a run.
+            output_checks: functions of the run's `ToolContext` and its output. Each returns the output, changed or not,
+                or raises `ModelRetry` with words for the model, which then answers again.
+            memory: keeps the conversations of sends with a `thread_id`.
+            on_loss: what a provider cannot take (a file, a setting, another's thinking) is left out and named in
+                `ChatResult.losses`; `error` refuses the request instead.
+            on_doubt: who is told of a call of a durable run that may have acted before its process ended: the model or a person.
+            prefix: a system text or tools that change in mid-conversation are said at its end where the model heeds that, so
+                that its cached and signed beginning stays; `break` sends them in place of the old ones.
+            approval_key: signs what runs wait for; an answer then counts only with that signature. A secret of 32 bytes.
+            executor: runs the tools; left out, the provider's or ours.
+            orchestrator: what a run does in which order; a class or function makes one for each run.
+            accumulator: joins the chunks of a message.
+            display_name: name for people, hand-offs and servers.
+            id_factory: makes ids of messages and runs.
+            clock: the time.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -251,8 +261,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     def run(
         self, prompt: Prompt, *, output_type: object = str, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[Any]:
-        """Returns a run, to be used in `async with`. Nothing happens before it is iterated over or
-        asked for its result.
+        """Returns a run of the agent, to be used in `async with`. Nothing happens before it is
+        iterated over or asked for its result.
 
         Raises:
             SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
@@ -263,10 +273,18 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         return build_run(self._defaults, prompt, output_type, run_options)
 
     def go_on(
-        self, request: RunRequest, story: Story, **run_options: Unpack[RunOptions[Deps]]
-    ) -> Run[str]:
-        """Returns a durable run, which goes on where its log ends. Raises what `run` does."""
-        return build_run(self._defaults, request, str, run_options, story=story)
+        self,
+        prompt: Prompt,
+        story: Story,
+        *,
+        output_type: object = str,
+        **run_options: Unpack[RunOptions[Deps]],
+    ) -> Run[Any]:
+        """Returns a durable run of the agent, which goes on where its log ends. Raises what `run`
+        does."""
+        if story.run_id:
+            run_options["run_id"] = story.run_id
+        return build_run(self._defaults, prompt, output_type, run_options, story=story)
 
     def pending(
         self,
@@ -277,9 +295,9 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]] = (),
         trusted_history: bool = True,
     ) -> tuple[Interrupt, ...]:
-        """Returns what a conversation waits for, read off its messages: what `send(None,
-        history=…)` with these options has as `pending`. No toolset is asked: a call of its tools
-        that waits has a mark in the history that a run of this library left.
+        """Returns what a conversation with the agent waits for, read off its messages: what
+        `send(None, history=…)` with these options has as `pending`. No toolset is asked: a call of
+        its tools that waits has a mark in the history that a run of this library left.
 
         With an `approval_key` it is signed. Of a history that comes from a client
         (`trusted_history=False`) nothing is that no run of yours has signed before: it may be made
@@ -297,7 +315,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[str]:
-        """Sends a prompt and returns the whole answer. `run_options`: see `RunOptions`."""
+        """Sends a prompt to the agent and returns the whole answer. `run_options`: see
+        `RunOptions`."""
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
             return await run.result()
@@ -313,8 +332,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send_for(
         self, prompt: Prompt, output_type: Any, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
-        """Sends a prompt and returns a value of a type: anything that pydantic can adapt, also `int
-        | str`.
+        """Sends a prompt to the agent and returns a value of a type: anything that pydantic can
+        adapt, also `int | str`.
 
         Raises:
             TypedOutputError: the model's answer is not of the type, also after it was told so once.
@@ -325,8 +344,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send_stream(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[ChatResult[str], None]:
-        """Sends a prompt and yields the answer in chunks, the first of which holds the prompt's
-        message.
+        """Sends a prompt to the agent and yields the answer in chunks, the first of which holds the
+        prompt's message.
 
         Their outputs joined are the output of `send`, where no chunk takes something back: after a
         chunk with `retracted` what it holds is void. `ChatResult.joined` does both. Close the
@@ -344,8 +363,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send_events(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[Event, None]:
-        """Sends a prompt and yields the run's events. A failure is told as `RunError` and then
-        raised."""
+        """Sends a prompt to the agent and yields the run's events. A failure is told as `RunError`
+        and then raised."""
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
             async for event in run:
@@ -365,7 +384,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def embed_query(
         self, text: str, **options: Unpack[EmbeddingsOptions]
     ) -> EmbeddingsResult:
-        """Returns the vector of a text to search with. See `EmbeddingsModel.embed_query`.
+        """Returns the vector, of the agent's embeddings model, of a text to search with. See
+        `EmbeddingsModel.embed_query`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
@@ -375,8 +395,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def embed_documents(
         self, texts: Iterable[str], **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
-        """Returns the vectors of texts to be found, in the same order. See
-        `EmbeddingsModel.embed_documents`.
+        """Returns the vectors, of the agent's embeddings model, of texts to be found, in the same
+        order. See `EmbeddingsModel.embed_documents`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
@@ -384,7 +404,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         return await self._models.embeddings().embed_documents(texts, **options)
 
     async def list_models(self) -> list[ModelInfo]:
-        """Returns the models that the provider offers.
+        """Returns the models that the agent's provider offers.
 
         Raises:
             SettingsError: the provider lists none.
@@ -397,7 +417,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
         """Returns the files that the model and its provider's tools made or fetched, in order: with
         their bytes, or by the id under which the provider holds them, for `download`."""
-        from dragoman.model.files import list_files
+        from dragoman.model.provider_files import list_files
 
         return list_files(messages.messages if isinstance(messages, ChatResult) else messages)
 
@@ -409,7 +429,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
             SettingsError: that provider holds no such files.
             ProviderError: it refused.
         """
-        from dragoman.model.files import download
+        from dragoman.model.provider_files import download
 
         return await download(self._models.access(model), part)
 
@@ -452,6 +472,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        """Closes the agent, as `close`."""
         try:
             if self.toolset is not None:
                 await self.toolset.__aexit__(None, None, None)

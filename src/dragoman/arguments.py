@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def expect(name: str, value: object, *kinds: type, hint: str = "") -> None:
-    """Raises `TypeError` where a value is not of one of these types. `hint`: what to write
+    """Raises `TypeError` where an argument is not of one of these types. `hint`: what to write
     instead."""
     if not isinstance(value, kinds):
         raise wrong_type_error(name, value, " or ".join(map(_name_of, kinds)), hint)
@@ -37,8 +37,8 @@ def expect_each(
     *kinds: type,
     hint: Callable[[Any], str] = lambda value: "",  # noqa: ARG005
 ) -> list[T]:
-    """Returns the values as a list. Raises `TypeError` where they are no sequence, or one is not of
-    these types, by its place."""
+    """Returns the values of an argument as a list. Raises `TypeError` where they are no sequence,
+    or one is not of these types, by its place."""
     untyped = cast(object, values)
     # Nearly every argument is left out: this way costs nothing.
     if type(untyped) is tuple and not untyped:
@@ -63,8 +63,8 @@ def expect_each(
 
 
 def expect_sequence(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
-    """Returns the values as a tuple. Raises `TypeError` where they are no sequence. `what`: the
-    kind of its values."""
+    """Returns the values of an argument as a tuple. Raises `TypeError` where they are no sequence.
+    `what`: the kind of its values."""
     untyped = cast(object, values)
     if isinstance(untyped, (str, bytes, Mapping)) or not isinstance(untyped, Iterable):
         raise wrong_type_error(name, cast(object, untyped), f"a sequence of {what}")

@@ -61,9 +61,9 @@ class AudioCalls:
         mime_type: str = "audio/mpeg",
         **options: Unpack[SpeechOptions],
     ) -> DataPart:
-        """A text → its speech. `voice`: the provider's name of one; left out, its usual one.
-        `mime_type`: of the audio. A provider that cannot make that, as Gemini, makes what it can,
-        and the part's own type says so.
+        """Makes speech (audio) of a text. `voice`: the provider's name of one; left out, its usual
+        one. `mime_type`: of the audio. A provider that cannot make that, as Gemini, makes what it
+        can, and the part's own type says so.
 
         Raises:
             SettingsError: the provider does not speak.
@@ -95,8 +95,9 @@ class AudioCalls:
     async def transcribe(
         self, part: DataPart | LinkPart, **options: Unpack[TranscriptionOptions]
     ) -> ChatResult[str]:
-        """A recording → its words, as `output`. `metadata` has what the provider tells beside them,
-        such as `language`, `duration`, and with `timestamps` the `segments` and `words`.
+        """Transcribes a recording of audio: its words are `output`. `metadata` has what the
+        provider tells beside them, such as `language`, `duration`, and with `timestamps` the
+        `segments` and `words`.
 
         Raises:
             SettingsError: the provider writes no transcripts.
@@ -130,7 +131,7 @@ class AudioCalls:
 
 
 def _check_recording(part: DataPart | LinkPart) -> None:
-    """Raises `InvalidRequestError` if there is nothing to hear in a part."""
+    """Raises `InvalidRequestError` if a part is no audio to transcribe."""
     if isinstance(part, DataPart) and not part.data:
         raise InvalidRequestError("the recording is empty").at(field="part")
     if not is_recording(part.mime_type or _UNKNOWN_TYPE):

@@ -72,8 +72,8 @@ class Chat(Generic[Deps]):
 
     @property
     def history(self) -> list[Message]:
-        """What was said, oldest first; also of an answer that is still being streamed, as far as it
-        has come."""
+        """What was said in the chat, oldest first; also of an answer that is still being streamed,
+        as far as it has come."""
         for entry in self._open:
             self._update(entry)
         return self._history
@@ -86,9 +86,9 @@ class Chat(Generic[Deps]):
 
     @property
     def pending(self) -> tuple[Interrupt, ...]:
-        """Returns what the history waits for, without a request. Client tools that were given to
-        one send alone are included. Tools of the client that were given to one send alone are among
-        it, too."""
+        """Returns what the chat waits for, without a request. Client tools that were given to one
+        send alone are included. Tools of the client that were given to one send alone are among it,
+        too."""
         return self.agent.pending(
             self.history, thread_id=self._given_thread, resource_id=self.resource_id
         )
@@ -104,9 +104,9 @@ class Chat(Generic[Deps]):
         return self.agent.portal
 
     async def load(self) -> list[Message]:
-        """Reads the newest messages of the thread, as the agent is given them, where the agent has
-        a `memory`, this chat a `thread_id`, and nothing is said here yet. Each send does so too. →
-        `history`.
+        """Reads into the chat the newest messages of the thread, as the agent is given them, where
+        the agent has a `memory`, this chat a `thread_id`, and nothing is said here yet. Each send
+        does so too. → `history`.
 
         Raises:
             HistoryError: the thread is another resource's.
@@ -120,9 +120,9 @@ class Chat(Generic[Deps]):
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[str]:
-        """Sends a prompt as `Agent.send` with this history; `model=` goes on with another model.
-        `None` as the prompt goes on with answers (`resume=`), or where the history ends in a
-        prompt."""
+        """Sends a prompt of the chat as `Agent.send` with this history; `model=` goes on with
+        another model. `None` as the prompt goes on with answers (`resume=`), or where the history
+        ends in a prompt."""
         async with self._keep_messages(self._run(prompt, run_options)) as run:
             return await run.result()
 
@@ -137,15 +137,15 @@ class Chat(Generic[Deps]):
     async def send_for(
         self, prompt: Prompt, output_type: object, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
-        """Sends a prompt as `Agent.send_for` with this history."""
+        """Sends a prompt of the chat as `Agent.send_for` with this history."""
         async with self._keep_messages(self._run(prompt, run_options, output_type)) as run:
             return await run.result()
 
     async def send_stream(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[ChatResult[str], None]:
-        """Sends a prompt as `Agent.send_stream` with this history. Close it (`aclosing`) where you
-        leave it early."""
+        """Sends a prompt of the chat as `Agent.send_stream` with this history. Close it
+        (`aclosing`) where you leave it early."""
         async with self._keep_messages(self._run(prompt, run_options)) as run:
             async with aclosing(run.steps()) as steps:
                 async for step in steps:
@@ -176,7 +176,7 @@ class Chat(Generic[Deps]):
     def _run(
         self, prompt: Prompt, run_options: RunOptions[Deps], output_type: Any = str
     ) -> Run[Any]:
-        """Returns a run of this conversation. What a send says for itself alone goes before."""
+        """Returns a run of this chat. What a send says for itself alone goes before."""
         refuse_output_type(run_options)
         all_options: RunOptions[Deps] = {
             **run_options,
@@ -192,7 +192,8 @@ class Chat(Generic[Deps]):
 
     @asynccontextmanager
     async def _keep_messages(self, run: Run[T]) -> AsyncGenerator[Run[T], None]:
-        """Yields a run whose messages are part of the history, as far as they have come."""
+        """Yields a run of the chat whose messages are part of the history, as far as they have
+        come."""
         entry = _Kept(run, len(self._history))
         self._open.append(entry)
         try:
@@ -203,7 +204,7 @@ class Chat(Generic[Deps]):
             self._open.remove(entry)
 
     def _update(self, entry: _Kept) -> None:
-        """Updates the history with the messages of a run so far."""
+        """Updates the chat's history with the messages of a run so far."""
         if not entry.at and not entry.has_loaded and entry.run.loaded is not None:
             # The thread has the memos: each run reads them there.
             loaded = hide_memos(entry.run.loaded)

@@ -99,7 +99,7 @@ class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
 
     @classmethod
     def from_file(cls, path: str | Path, mime_type: str | None = None) -> Self:
-        """Reads a file; its MIME type is told by the name, else by the first bytes.
+        """Makes a data part of a file; its MIME type is told by the name, else by the first bytes.
 
         Raises:
             OSError: the file cannot be read.
@@ -119,6 +119,7 @@ class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         # The bytes would fill logs and terminals.
+        """Yields what rich shows of a data part."""
         fields: list[tuple[str, Any]] = [
             ("size", len(self.data)),
             ("digest", self.digest),
@@ -143,6 +144,7 @@ class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
         return f"LinkPart({fields})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Yields what rich shows of a link."""
         url = self.url
         # Such a URL holds a whole file.
         if url.startswith("data:") and len(url) > _MOST_SHOWN:
@@ -288,7 +290,7 @@ _MAGIC = (
 
 
 def guess_mime_type(name: str, data: bytes) -> str:
-    """Returns the MIME type of a file by its name, else by its first bytes, else
+    """Returns the MIME type of content in a file by its name, else by its first bytes, else
     `application/octet-stream`."""
     if named := mimetypes.guess_type(name)[0]:
         return named
@@ -311,8 +313,8 @@ fields of these names."""
 
 
 def read_unknown_piece(kind: str, native: Native) -> dict[str, Any] | None:
-    """Returns the stored piece for which a provider part stands in: one of a kind that this release
-    does not know.
+    """Returns the stored piece of content for which a provider part stands in: one of a kind that
+    this release does not know.
 
     `None` for every other provider part.
     """
@@ -327,8 +329,8 @@ def read_unknown_piece(kind: str, native: Native) -> dict[str, Any] | None:
 
 
 def upgrade_stored(stored: object) -> Any:
-    """Returns the JSON of a stored message as this release writes it: an older version is
-    converted, and a piece of an unknown kind becomes a provider part that holds it."""
+    """Returns the content and fields (JSON) of a stored message as this release writes it: an older
+    version is converted, and a piece of an unknown kind becomes a provider part that holds it."""
     fields = _fields(stored)
     if fields is None:
         return stored
@@ -346,7 +348,8 @@ def upgrade_stored(stored: object) -> Any:
 
 
 def _hold_unknown(piece: object) -> Any:
-    """Returns an unknown piece of a stored message as a provider's part, so that it is not lost."""
+    """Returns an unknown piece of a stored message's content as a provider's part, so that it is
+    not lost."""
     fields = _fields(piece) or {}
     kind = fields.get("type")
     if not isinstance(kind, str) or kind in KINDS:
@@ -368,7 +371,7 @@ def _separate_notes(value: object) -> Any:
 
 
 def _split_native(native: Mapping[str, Any]) -> dict[str, Any]:
-    """Splits the native fields of an older stored message into fields and notes."""
+    """Splits the native fields of an older stored message or its content into fields and notes."""
     split: dict[str, Any] = {}
     for wire, value in native.items():
         fields = _fields(value) or {}

@@ -103,7 +103,7 @@ def call_cost(
 def _sum_prices(
     origin: Origin, usage: Usage, response: JsonMap, created_at: datetime | None
 ) -> Decimal | None:
-    """Returns the prices of all that a call used, by the list of prices; `None`: one is unknown."""
+    """Returns the cost of all that a call used, by the list of prices; `None`: one is unknown."""
     texts = {name: _first(response, paths) for name, paths in _CONTEXT.items()}
     context = {name: text for name, text in texts.items() if isinstance(text, str)}
     model = origin.served_model or origin.model or ""
@@ -185,7 +185,8 @@ def _price_provider_names(origin: Origin) -> list[dict[str, str]]:
 
 
 def _is_free(origin: Origin) -> bool:
-    """True if the model ran on this machine: the embedded one, or that of a server here."""
+    """True if a call cost nothing because the model ran on this machine: the embedded one, or that
+    of a server here."""
     _, free = _find_pricing(origin)
     if free is None or free == "always":
         return free is not None
@@ -194,7 +195,8 @@ def _is_free(origin: Origin) -> bool:
 
 
 def _find_pricing(origin: Origin) -> tuple[str | None, str | None]:
-    """Returns the fields `priced_as` and `free` of the record of the provider that answered."""
+    """Returns the fields that decide a cost, `priced_as` and `free` of the record of the provider
+    that answered."""
     # Records stand layers above this module, which results and hooks need below them: they are
     # found late, by name.
     record = import_module("dragoman.providers.registry").REGISTRY.find(origin.provider)
@@ -237,8 +239,8 @@ def _priced_units(usage: Usage, response: JsonMap) -> dict[str, int]:
 
 
 def _read_modalities(response: JsonMap) -> Iterator[tuple[str, int]]:
-    """Yields Google's counts of tokens that are no text, each with its unit. Two of its modalities
-    may be of one unit."""
+    """Yields the counts of Google's tokens that are no text, each with the unit of its cost. Two of
+    its modalities may be of one unit."""
     for name, unit in _MODALITIES.items():
         for entry in map(_object, _list(_at(response, ("usageMetadata", name)))):
             modality, count = _KINDS.get(str(entry.get("modality"))), entry.get("tokenCount")
@@ -247,8 +249,8 @@ def _read_modalities(response: JsonMap) -> Iterator[tuple[str, int]]:
 
 
 def _find_adviser_usage(served: str, response: JsonMap) -> list[tuple[str, dict[str, int]]]:
-    """Returns Anthropic's usage of other models that took part in an answer, such as an adviser or
-    a compaction, which its totals leave out."""
+    """Returns Anthropic's usage of other models that took part in an answer and count for its cost,
+    such as an adviser or a compaction, which its totals leave out."""
     parts: list[tuple[str, dict[str, int]]] = []
     for step in map(_object, _list(_at(response, ("usage", "iterations")))):
         if step.get("type") in (None, "message"):

@@ -42,8 +42,8 @@ class _Stored(msgspec.Struct, omit_defaults=True):
 
 
 def to_json(error: DragomanError) -> bytes:
-    """Returns the stored form: class, message, where it happened, the raw answer (in base64) and
-    the message as far as it had come."""
+    """Returns the stored form (JSON) of an error: class, message, where it happened, the raw answer
+    (in base64) and the message as far as it had come."""
     type_name = next(cls.__name__ for cls in type(error).__mro__ if _KINDS.get(cls.__name__) is cls)
     stored = _Stored(
         type_name,
@@ -64,8 +64,8 @@ def to_json(error: DragomanError) -> bytes:
 
 
 def from_json(data: bytes | str) -> DragomanError:
-    """Reads what `to_json` wrote: an error of the same class. One of a class that this release does
-    not know is a `DragomanError`.
+    """Reads the JSON that `to_json` wrote: an error of the same class. One of a class that this
+    release does not know is a `DragomanError`.
 
     Raises:
         HistoryError: it is no stored error.

@@ -340,8 +340,8 @@ _FAULT = "the server cannot answer this; if it happens again, ask who runs it"
 
 
 def public(error: BaseException) -> DragomanError:
-    """Returns the part of an error that a client of a server may read: what is wrong with its own
-    request, and when to try again.
+    """Returns the public part of an error that a client of a server may read: what is wrong with
+    its own request, and when to try again.
 
     Keys, settings and what an upstream says of them belong to the server: they become a
     `ProviderError` (5xx) in neutral words. Bodies, partial messages and results are left out.

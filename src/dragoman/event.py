@@ -27,6 +27,8 @@ from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPa
 
 __all__ = [
     "CALLS_BEGUN",
+    "RUN_BEGUN",
+    "SET_ASIDE",
     "STEP_DONE",
     "Custom",
     "Event",
@@ -36,6 +38,7 @@ __all__ = [
     "MessageStarted",
     "OpenText",
     "PARTIAL_IMAGE",
+    "PARTS_DROPPED",
     "PartDelta",
     "PartFinished",
     "PartStarted",
@@ -217,6 +220,7 @@ class PartDelta(_TimedEvent, frozen=True, tag="part_delta", gc=False):
     """What is new of it."""
 
     def __repr__(self) -> str:
+        """Returns the event in short, without all of a long delta."""
         delta = repr(self.delta)
         if isinstance(self.delta, bytes):
             delta = f"<{len(self.delta)} bytes>"
@@ -318,6 +322,9 @@ class Custom(_TimedEvent, frozen=True, tag="custom"):
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
+PARTS_DROPPED = "dragoman.parts_dropped"
+"""Name of the custom event that takes parts of an answer back, for streams that can go on then. Its
+value is their indexes."""
 PARTIAL_IMAGE = "image_generation.partial_image"
 """Name of the custom event that shows an image before it is finished. Its value holds
 `partial_image_b64`, the whole image as far as it goes, and may hold `output_format` and
@@ -333,9 +340,23 @@ STEP_DONE = "dragoman.step_done"
 …, "name": …, "value": …}`. Clients do not get it."""
 
 
+RUN_BEGUN = "dragoman.run_begun"
+"""Name of the `Custom` that stands in the log of a durable run before a run of an agent in a tool, or
+after a hand-off. Its value is `{"run": …, "call": …, "number": …}`: the ids of that run and of the
+call whose tool begins it (empty: a hand-off), and how many that tool has begun before. Clients do
+not get it."""
+
+
+SET_ASIDE = "dragoman.set_aside"
+"""Name of the `Custom` with which the log of a durable run holds the end of the first of two phases:
+`{"metadata": …, "call": …}`, the metadata of the message that was set aside, and its `ModelCall`.
+Clients do not get it."""
+_LOG_MARKS = frozenset({CALLS_BEGUN, STEP_DONE, RUN_BEGUN, SET_ASIDE})
+
+
 def is_log_mark(event: Event) -> bool:
     """True if an event is for the log alone, and for no client."""
-    return type(event) is Custom and event.name in (CALLS_BEGUN, STEP_DONE)
+    return type(event) is Custom and event.name in _LOG_MARKS
 
 
 def is_calls_begun(event: Event) -> bool:
@@ -402,13 +423,13 @@ def event_from_json(data: bytes | str) -> Event:
     return event
 
 
-def set_time(events: Iterable[Event], at: datetime | None) -> list[Event]:
+def set_time(events: Iterable[Event], time: datetime | None) -> list[Event]:
     """Returns the events with this time, or without any."""
     # A delta, as nearly all of a stream is, is made anew at a third of the cost of `replace`.
     return [
-        PartDelta(event.message_id, event.index, event.delta, at=at)
+        PartDelta(event.message_id, event.index, event.delta, at=time)
         if type(event) is PartDelta
-        else msgspec.structs.replace(event, at=at)
+        else msgspec.structs.replace(event, at=time)
         for event in events
     ]
 
@@ -440,7 +461,7 @@ class InnerRuns:
     `RunStarted`, whose parent is a run that goes on, and its end."""
 
     def __init__(self) -> None:
-        """Starts without runs within the outer run."""
+        """Starts to follow a stream's events, without runs within the outer run."""
         self._run_id: str | None = None
         """Id of the run whose stream it is, while it goes on."""
         self._runs: set[str] = set()
@@ -464,7 +485,7 @@ class InnerRuns:
         return self._is_inner(getattr(event, "run_id", None))
 
     def _begins_inner_run(self, event: RunStarted) -> bool:
-        """Takes the start of a run. Returns True if it is a run within the outer run."""
+        """Takes the event that starts a run. Returns True if it is a run within the outer run."""
         parent = event.parent_run_id
         if (
             self._run_id is not None

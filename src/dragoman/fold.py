@@ -38,6 +38,7 @@ from dragoman.message import (
 
 __all__ = [
     "MessageBuilder",
+    "MessageFolder",
     "arguments_json",
     "arguments_text",
     "close_part",
@@ -61,7 +62,7 @@ class MessageBuilder:
         self._begin(start)
 
     def _begin(self, start: MessageStarted | None) -> None:
-        """Resets the builder for the next message."""
+        """Resets the fold for the next message."""
         self.start = start
         self._id = None if start is None else start.message_id
         self._finish: MessageFinished | None = None
@@ -113,7 +114,7 @@ class MessageBuilder:
             self._unread.append(events)
 
     def _read(self) -> None:
-        """Adds the deltas that were kept unread to the open parts."""
+        """Folds the deltas that were kept unread to the open parts."""
         unread, self._unread = self._unread, None
         for events in unread or ():
             for event in events:
@@ -124,7 +125,8 @@ class MessageBuilder:
                     deltas.append(event.delta)
 
     def content(self) -> tuple[Content, ...]:
-        """Returns the message's content so far. Parts that are still open are closed as cut."""
+        """Returns the folded content of the message so far. Parts that are still open are closed as
+        cut."""
         if self._unread:
             self._read()
         parts = self._parts
@@ -136,7 +138,7 @@ class MessageBuilder:
         return tuple([part for _, part in sorted(parts.items()) if part is not None])
 
     def message(self) -> Message:
-        """Returns the message that the events so far make. Before any event it is an empty model
+        """Returns the message that the events so far fold to. Before any event it is an empty model
         message."""
         start = self.start or MessageStarted("", Role.MODEL, anonymous=True)
         finish = self._finish or MessageFinished(start.message_id)
@@ -154,7 +156,8 @@ class MessageBuilder:
         )
 
     def cut(self) -> list[PartFinished]:
-        """Closes the open parts of the message as cut, and returns the events that say so."""
+        """Folds an end: closes the open parts of the message as cut, and returns the events that
+        say so."""
         self._read()
         closed = [
             (index, close_part(self._parts[index], deltas, cut=True))
@@ -168,31 +171,49 @@ class MessageBuilder:
         return events
 
 
+class MessageFolder:
+    """Folds events into messages piece by piece: candidate 0, without messages that were dropped."""
+
+    def __init__(self, run_id: str | None = None) -> None:
+        """`run_id`: see `fold`."""
+        self._run_id = run_id
+        self._builders: dict[MessageBuilder, None] = {}
+        self._latest: dict[str, MessageBuilder] = {}
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Takes the next events."""
+        builders, latest = self._builders, self._latest
+        for event in events:
+            if isinstance(event, (PartDelta, PartStarted, PartFinished, MessageFinished)):
+                if (builder := latest.get(event.message_id)) is not None:
+                    builder.add(event)
+            elif isinstance(event, MessageStarted):
+                if event.run_id != self._run_id:
+                    latest.pop(event.message_id, None)
+                    continue
+                builder = latest[event.message_id] = MessageBuilder(event)
+                if event.candidate == 0:
+                    builders[builder] = None
+            elif (
+                isinstance(event, MessageDropped)
+                and (builder := latest.pop(event.message_id, None)) is not None
+            ):
+                builders.pop(builder, None)
+
+    def messages(self) -> list[Message]:
+        """Returns the messages so far, in order of their start."""
+        return [builder.message() for builder in self._builders]
+
+
 def fold(events: Iterable[Event], run_id: str | None = None) -> list[Message]:
     """Returns the messages that these events tell of: candidate 0, without those that were dropped,
     in order of their start.
 
     `run_id`: those of a run within a tool; left out, those of the run whose stream it is.
     """
-    builders: dict[MessageBuilder, None] = {}
-    latest: dict[str, MessageBuilder] = {}
-    for event in events:
-        if isinstance(event, (PartDelta, PartStarted, PartFinished, MessageFinished)):
-            if (builder := latest.get(event.message_id)) is not None:
-                builder.add(event)
-        elif isinstance(event, MessageStarted):
-            if event.run_id != run_id:
-                latest.pop(event.message_id, None)
-                continue
-            builder = latest[event.message_id] = MessageBuilder(event)
-            if event.candidate == 0:
-                builders[builder] = None
-        elif (
-            isinstance(event, MessageDropped)
-            and (builder := latest.pop(event.message_id, None)) is not None
-        ):
-            builders.pop(builder, None)
-    return [builder.message() for builder in builders]
+    folder = MessageFolder(run_id)
+    folder.feed(events)
+    return folder.messages()
 
 
 def unfold(messages: Iterable[Message]) -> list[Event]:
@@ -227,7 +248,8 @@ def unfold(messages: Iterable[Message]) -> list[Event]:
 
 
 def part_events(message_id: str, index: int, part: Content) -> list[Event]:
-    """Returns the events into which a complete part unfolds: its start, one delta and its end."""
+    """Unfolds a part: returns the events into which a complete one unfolds: its start, one delta
+    and its end."""
     opened, delta = _open_part(part)
     if delta:
         deltas = [PartDelta(message_id, index, delta)]
@@ -237,8 +259,8 @@ def part_events(message_id: str, index: int, part: Content) -> list[Event]:
 
 
 def compact(events: Iterable[Event]) -> list[Event]:
-    """Joins the deltas of each part that no other event separates; leaves every other event alone.
-    `fold` sees no difference."""
+    """Compacts events: joins the deltas of each part that no other event separates; leaves every
+    other event alone. `fold` sees no difference."""
     out: list[Event] = []
     waiting: dict[tuple[str, int], list[str | bytes]] = {}
 
@@ -292,8 +314,8 @@ def close_part(
 
 
 def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
-    """Returns a call with its complete arguments, given as text. An empty text and `null` are `{}`;
-    anything else that is not a JSON object makes the call invalid.
+    """Folds a call's argument deltas: returns it with its complete arguments, given as text. An
+    empty text and `null` are `{}`; anything else that is not a JSON object makes the call invalid.
 
     The text is kept as `raw` if writing `arguments` again would not give it back.
     """
@@ -312,8 +334,8 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
 
 
 def arguments_text(call: ToolCallPart) -> str:
-    """Returns a call's arguments as JSON text, in the provider's spelling if that still holds. `{}`
-    if they are cut or invalid."""
+    """Returns the arguments of an unfolded call as JSON text, in the provider's spelling if that
+    still holds. `{}` if they are cut or invalid."""
     text = _encode(call.arguments)
     if call.state != "complete" or call.raw is None:
         return text
@@ -334,7 +356,7 @@ def arguments_json(call: ToolCallPart) -> str:
 
 
 def _open_part(part: Content) -> tuple[Content, str | bytes]:
-    """Returns a finished part as it began, and the one delta that completes it."""
+    """Unfolds a finished part: returns it as it began, and the one delta that completes it."""
     if isinstance(part, TextPart):
         return OpenText(native=part.native), part.text
     if isinstance(part, ThinkingPart):
@@ -351,7 +373,7 @@ def _open_part(part: Content) -> tuple[Content, str | bytes]:
 
 
 def _text(deltas: Sequence[str | bytes]) -> str:
-    """Joins deltas to a text; bytes among them are decoded."""
+    """Folds deltas to a text; bytes among them are decoded."""
     try:
         return "".join(cast("Sequence[str]", deltas))
     except TypeError:
@@ -374,8 +396,8 @@ _BASE64 = re.compile("[^=]+=*")
 
 
 def _bytes(delta: str | bytes) -> bytes:
-    """Returns a delta of bytes, which JSON has as base64; several of those may have been joined, so
-    each ends with its padding."""
+    """Folds a delta of bytes: returns them, which JSON has as base64; several of those may have
+    been joined, so each ends with its padding."""
     if isinstance(delta, bytes):
         return delta
     return b"".join(map(base64.b64decode, _BASE64.findall(delta)))
@@ -386,7 +408,7 @@ def _encode(arguments: json_bytes.JsonMap) -> str:
 
 
 def _merge_native(first: Native, second: Native) -> Native:
-    """Returns the native fields of both, wire by wire; the second's win."""
+    """Merges the native fields of a folded part's start and end, wire by wire; the second's win."""
     if not first or not second:
         return second or first
     merged = dict(first)

@@ -118,8 +118,8 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def message(self) -> Message | None:
-        """Returns the model's message without a piece that was cut, built anew on each access, or
-        None if nothing came. `None` if nothing came."""
+        """Returns for hooks the model's message without a piece that was cut, built anew on each
+        access, or None if nothing came. `None` if nothing came."""
         events = [
             event
             for read in self.reads
@@ -130,8 +130,8 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def cost(self) -> Decimal | None:
-        """Returns the cost in US dollars, as `ModelCall.cost`, or None if unknown. It is looked up
-        on each access. `None`: unknown.
+        """Returns for hooks the cost in US dollars, as `ModelCall.cost`, or None if unknown. It is
+        looked up on each access. `None`: unknown.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -269,7 +269,7 @@ def _take_back(hooks: Sequence[Hooks]) -> None:
 
 
 def find_active_hooks(run_hooks: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
-    """Returns the global hooks and a run's own ones, each once. A run keeps them in
+    """Returns the active hooks: the global ones and a run's own, each once. A run keeps them in
     `RunInfo.hooks`."""
     if _everywhere:
         return tuple(dict.fromkeys((*_everywhere, *run_hooks)))
@@ -305,7 +305,7 @@ async def _await_shielded(waits: Awaitable[Any]) -> None:
 
 
 def log_failure(hook: Callable[..., Any] | None, error: Exception) -> None:
-    """Logs what a hook raised, the first time."""
+    """Logs the failure of a hook, the first time."""
     key = id(hook)
     if key in _failures:
         return
@@ -318,7 +318,8 @@ def log_failure(hook: Callable[..., Any] | None, error: Exception) -> None:
 
 
 def collect_headers(hooks: Iterable[Hooks]) -> dict[str, str]:
-    """Returns the headers that requests of the current context carry, from every `propagate`."""
+    """Returns the headers, from hooks, that requests of the current context carry, from every
+    `propagate`."""
     merged: dict[str, str] = {}
     for hook_set in hooks:
         propagate = hook_set.propagate

@@ -63,7 +63,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What else is known, such as the `url` of a sign-in."""
 
     def __repr__(self) -> str:
-        """Returns what is waited for, in a line: the fields that a reader needs to answer it."""
+        """Returns what the interrupt waits for, in a line: the fields that a reader needs to answer
+        it."""
         call = self.call
         if call is None:
             call_text = []
@@ -79,8 +80,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"Interrupt({', '.join([repr(self.id), repr(self.reason), *call_text, *more])})"
 
     def approve(self, arguments: Mapping[str, Any] | None = None) -> Resume:
-        """Returns the resume that lets the call run. `arguments`: edited ones in place of the
-        model's, if the interrupt is `editable`."""
+        """Returns the resume of this interrupt that lets the call run. `arguments`: edited ones in
+        place of the model's, if the interrupt is `editable`."""
         if arguments is None:
             edited = {}
         else:

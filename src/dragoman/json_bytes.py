@@ -68,6 +68,7 @@ def replace_escaped_halves(data: bytes) -> bytes:
     has_halves = False
 
     def replace(match: re.Match[bytes]) -> bytes:
+        """Returns U+FFFD for an escaped half of a character in JSON."""
         nonlocal has_halves
         if _HALF.fullmatch(match[0]) is None:
             return match[0]
@@ -101,7 +102,7 @@ def _is_json(value: object) -> bool:
 
 
 def _mend_surrogates(value: object) -> Any:
-    """Returns a value with U+FFFD in place of unpaired surrogates in all of its texts."""
+    """Returns a JSON value with U+FFFD in place of unpaired surrogates in all of its texts."""
     if isinstance(value, str):
         return _mend_text(value)
     if isinstance(value, dict):
@@ -124,8 +125,8 @@ def _mend_surrogates(value: object) -> Any:
 
 
 def _mend_struct(value: msgspec.Struct) -> msgspec.Struct:
-    """Returns a message, or a part of one, without halves of characters; the same object where it
-    holds none."""
+    """Returns a message, or a part of one, to encode as JSON without halves of characters; the same
+    object where it holds none."""
     changed: dict[str, Any] = {}
     for name in value.__struct_fields__:
         old = getattr(value, name)
@@ -141,7 +142,7 @@ def _is_same_pair(new: tuple[Any, Any], old: tuple[Any, Any]) -> bool:
 
 
 def _mend_text(text: str) -> str:
-    """Returns a text with U+FFFD in place of unpaired surrogates."""
+    """Returns a text for JSON with U+FFFD in place of unpaired surrogates."""
     if text.isascii():
         return text
     try:
@@ -259,14 +260,15 @@ class JsonEnd:
         self._escaped = False
 
     def is_among(self, pieces: Sequence[str | bytes]) -> bool:
-        """True if the end is among these pieces: all so far, those of earlier calls among them."""
+        """True if the end of a JSON value is among these pieces: all so far, those of earlier calls
+        among them."""
         for index in range(self._read, len(pieces)):
             self._feed(str(pieces[index]))
         self._read = len(pieces)
         return self.reached
 
     def _feed(self, piece: str) -> None:
-        """Takes the next characters, and notes if the JSON value ends in them."""
+        """Takes the next characters of JSON, and notes if the JSON value ends in them."""
         # The piece before may have ended in a backslash: then the first character is escaped.
         start, self._escaped = int(self._escaped and piece != ""), self._escaped and piece == ""
         for match in _MARKS.finditer(piece, start):

@@ -49,7 +49,8 @@ class PatchedValue:
     changes."""
 
     def __init__(self, value: object = None) -> None:
-        """Raises `PatchTooLargeError` if the value is larger than a state may be."""
+        """Starts with a value that JSON patches change. Raises `PatchTooLargeError` if the value is
+        larger than a state may be."""
         self.value = value
         self._estimate = weigh(value)
         _check_weight(self._estimate)
@@ -107,7 +108,7 @@ class PatchedValue:
             self._move_value(_read_pointer(operation, "from"), path, undos)
 
     def _move_value(self, source: list[str], path: list[str], undos: list[_Undo]) -> None:
-        """Moves the value at `source` to `path`."""
+        """Moves the patched value at `source` to `path`."""
         if path[: len(source)] == source and path != source:
             raise PatchError("a value cannot be moved into itself")
         value = self._find_value(source)
@@ -118,7 +119,7 @@ class PatchedValue:
         self._add_value(path, value, undos)
 
     def _add_value(self, path: list[str], value: object, undos: list[_Undo]) -> None:
-        """Adds a value at a path, into a list or an object."""
+        """Adds by a patch a value at a path, into a list or an object."""
         if not path:
             self._set_root(value, undos)
             return
@@ -183,7 +184,8 @@ class PatchedValue:
         undos.append(lambda: setattr(self, "value", old))
 
     def _find_value(self, path: list[str]) -> Any:
-        """Returns the value at a path. Raises `PatchError` if there is none."""
+        """Returns the value at a path of the patched value. Raises `PatchError` if there is
+        none."""
         value = self.value
         for step in path:
             if isinstance(value, list):
@@ -209,7 +211,8 @@ _ORDERED = 1000
 
 
 def weigh(value: object, most: int = 4 * MOST_WEIGHT) -> int:
-    """Returns the weight of a JSON value: about its length as JSON. Stops counting above `most`."""
+    """Returns the weight of a JSON value that patches may change: about its length as JSON. Stops
+    counting above `most`."""
     weight, values = 0, [value]
     while values and weight <= most:
         item = values.pop()
@@ -226,7 +229,7 @@ def weigh(value: object, most: int = 4 * MOST_WEIGHT) -> int:
 
 
 def copy_value(value: object) -> Any:
-    """Returns a JSON value that shares no object or list with this one."""
+    """Returns a copy of a patched JSON value that shares no object or list with this one."""
     if isinstance(value, dict):
         return {key: copy_value(item) for key, item in cast("Json", value).items()}
     if isinstance(value, (list, tuple)):
@@ -240,7 +243,7 @@ def _check_weight(weight: int) -> None:
 
 
 def _weigh_moved(value: object, path: list[str]) -> int:
-    """Returns the weight of what an operation of a few bytes copies or moves.
+    """Returns the weight of what a patch operation of a few bytes copies or moves.
 
     Raises:
         PatchTooLargeError: it is larger than such an operation may take, or would nest too deep.
@@ -255,7 +258,7 @@ def _weigh_moved(value: object, path: list[str]) -> int:
 
 
 def _check_depth(value: object, path: list[str]) -> None:
-    """Raises `PatchTooLargeError` if a value at a path would nest too deep."""
+    """Raises `PatchTooLargeError` if a patched value at a path would nest too deep."""
     try:
         check_value_depth(value, MOST_DEPTH - len(path))
     except ValueError as error:
@@ -263,7 +266,7 @@ def _check_depth(value: object, path: list[str]) -> None:
 
 
 def _read_pointer(operation: JsonMap, field: str) -> list[str]:
-    """Returns the steps of a JSON Pointer (RFC 6901)."""
+    """Returns the steps of a JSON Pointer (RFC 6901) in a patch."""
     pointer = operation.get(field)
     if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
         raise PatchError(f"{field} must be a JSON Pointer such as /a/0, and is {pointer!r:.100}")
@@ -271,7 +274,8 @@ def _read_pointer(operation: JsonMap, field: str) -> list[str]:
 
 
 def _read_index(step: str, length: int, path: list[str]) -> int:
-    """Returns a path's step as an index of a list. Raises `PatchError` if there is no such item."""
+    """Returns the step of a patch's path as an index of a list. Raises `PatchError` if there is no
+    such item."""
     is_number = (
         step.isascii() and step.isdigit() and len(step) < 10 and (step == "0" or step[0] != "0")
     )
@@ -293,7 +297,8 @@ def _restore_member(members: Json, key: str, value: object, order: list[str] | N
 
 
 def _is_equal(value: object, other: object) -> bool:
-    """Returns whether two JSON values are equal: 1 equals 1.0, but true does not equal 1."""
+    """Returns whether two JSON values are equal for a patch's `test`: 1 equals 1.0, but true does
+    not equal 1."""
     if isinstance(value, bool) or isinstance(other, bool):
         return value is other
     if isinstance(value, dict) and isinstance(other, dict):

@@ -98,7 +98,7 @@ def find_reached_limit(
 
 
 def _dollars(value: object) -> Decimal:
-    """Returns an amount as people write it, without what binary fractions add to it."""
+    """Returns the limit of a cost as people write it, without what binary fractions add to it."""
     if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
         try:
             amount = Decimal(str(value))

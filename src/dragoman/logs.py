@@ -61,7 +61,8 @@ class LoggingOptions(logging.Handler):
 
 
 def log_to(options: LoggingOptions | None) -> None:
-    """Listens by these options from now on, in place of earlier ones; `None`: nobody listens."""
+    """Writes dragoman's log by these options from now on, in place of earlier ones; `None`: nobody
+    listens."""
     for handler in [handler for handler in _ROOT.handlers if isinstance(handler, LoggingOptions)]:
         _ROOT.removeHandler(handler)
     if options is not None:
@@ -75,8 +76,8 @@ def _write_to_stderr(line: str) -> None:
 
 @cache
 def log_from_environment() -> None:
-    """Listens by DRAGOMAN_LOG_LEVEL, if it names a level. Asked once in a process, by its first
-    agent."""
+    """Writes dragoman's log by DRAGOMAN_LOG_LEVEL, if it names a level. Asked once in a process, by
+    its first agent."""
     level = os.environ.get("DRAGOMAN_LOG_LEVEL", "").upper()
     if level in LEVELS:
         # Standard output is the program's.

@@ -106,8 +106,8 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 def refusal_error(losses: Iterable[Loss]) -> InvalidRequestError | None:
-    """Returns the error that names what cannot be sent, where nothing may be left out; `None`:
-    there is nothing but minor losses."""
+    """Returns the error that names the losses, where nothing may be left out; `None`: there is
+    nothing but minor losses."""
     refused = dict.fromkeys(str(loss) for loss in losses if not loss.is_minor)
     if not refused:
         return None

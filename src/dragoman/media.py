@@ -65,13 +65,14 @@ class _Notes:
     """Notes in the metadata of chunks how the media are made, and adds up their usage."""
 
     def __init__(self, model: MediaModel) -> None:
+        """Starts the notes of a media stream."""
         self._model = model
         self._count = 0
         self._usage: Usage | None = None
         self._has_mode = False
 
     def add(self, chunk: ChatResult[str]) -> ChatResult[str]:
-        """Returns the next chunk with its notes."""
+        """Returns the next chunk of media with its notes."""
         notes: Json = {"chunk_index": self._count}
         self._count += 1
         plan = self._model.plan
@@ -136,7 +137,8 @@ def _add_fields(whole: ChatResult[str], chunk: ChatResult[str]) -> ChatResult[st
 
 
 def _merge_metadata(first: Mapping[str, Any], second: Mapping[str, Any]) -> Json:
-    """Returns the metadata of both, by the rules of `fold_media`."""
+    """Returns the metadata of two chunks with media as one: lists are joined, objects merged, and of
+    other values the second one stands. Part of `fold_media`."""
     merged = dict(first)
     for key, value in second.items():
         before = merged.get(key)
@@ -150,8 +152,8 @@ def _merge_metadata(first: Mapping[str, Any], second: Mapping[str, Any]) -> Json
 
 
 def read_partial_image(event: Custom) -> DataPart | None:
-    """Returns the unfinished image that an event shows; `None` if it shows none. The finished image
-    takes its place, as a part of the message."""
+    """Returns the unfinished image (media) that an event shows; `None` if it shows none. The
+    finished image takes its place, as a part of the message."""
     fields = if_object(event.value)
     if event.name != PARTIAL_IMAGE:
         return None

@@ -30,8 +30,8 @@ class MediaCalls(Generic[Deps]):
         mime_types: Iterable[str],
         **run_options: Unpack[RunOptions[Deps]],
     ) -> ChatResult[str]:
-        """Asks for files of these MIME types → the answer, whose messages hold them as parts;
-        `files(result)` lists them. See `generate_media_stream`."""
+        """Asks the model for media (files of these MIME types) and returns the answer, whose
+        messages hold them as parts; `files(result)` lists them. See `generate_media_stream`."""
         from dragoman.media import fold_media
 
         chunks = self.generate_media_stream(prompt, mime_types=mime_types, **run_options)
@@ -44,8 +44,8 @@ class MediaCalls(Generic[Deps]):
         mime_types: Iterable[str],
         **run_options: Unpack[RunOptions[Deps]],
     ) -> AsyncGenerator[ChatResult[str], None]:
-        """Asks for files of these MIME types → the answer in chunks, the first of which holds the
-        prompt's message. `dragoman.media.fold_media` adds them up.
+        """Asks the model for media (files of these MIME types) and yields the answer in chunks, the
+        first of which holds the prompt's message. `dragoman.media.fold_media` adds them up.
 
         The provider makes them with an image model or with code that it runs. The agent's tools are
         not offered. `options` are fields of the provider's tool, such as `size`, or of the body.

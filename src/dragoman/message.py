@@ -122,6 +122,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Returns the sum of two usages. A count that neither knows stays None."""
 
         def plus(a: int | None, b: int | None) -> int | None:
+            """Returns the sum of one count of two usages."""
             if a is None:
                 return b
             if b is None:
@@ -228,8 +229,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Returns what the message shows: its content without thinking, provider blocks, marks and
-        tools that the provider ran."""
+        """Returns the parts that the message shows: its content without thinking, provider blocks,
+        marks and tools that the provider ran."""
         return tuple(
             piece
             for piece in self.content
@@ -244,7 +245,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @property
     def thinking(self) -> str | None:
-        """Returns all thinking, joined, or None if there is none to read."""
+        """Returns all thinking of the message, joined, or None if there is none to read."""
         return (
             "".join([piece.text for piece in self.content if isinstance(piece, ThinkingPart)])
             or None
@@ -252,14 +253,14 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
-        """Returns the calls that need an answer, cut and invalid ones included."""
+        """Returns the message's calls that need an answer, cut and invalid ones included."""
         return tuple(
             [p for p in self.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
         )
 
     @property
     def tool_results(self) -> tuple[ToolResultPart, ...]:
-        """Returns the results of calls that the agent or its client ran."""
+        """Returns the message's results of calls that the agent or its client ran."""
         return tuple(
             [p for p in self.content if isinstance(p, ToolResultPart) and p.run_by != "provider"]
         )
@@ -274,7 +275,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         return msgspec.structs.replace(self, **changes)
 
     def to_json(self) -> bytes:
-        """Returns the stored form: versioned JSON, read again by `from_json`.
+        """Returns the message's stored form: versioned JSON, read again by `from_json`.
 
         Raises:
             HistoryError: it holds what JSON cannot, such as half a character of a text that was cut in UTF-16.
@@ -314,6 +315,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         from pydantic_core import core_schema
 
         def load(value: object) -> Message:
+            """Loads a message from what pydantic validates."""
             if isinstance(value, cls):
                 return value
             try:
@@ -342,7 +344,8 @@ def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
 
 
 def _as_stored(piece: Content) -> Any:
-    """Returns the stored form of a piece. Unknown kinds are stored as they were read."""
+    """Returns the stored form of a piece of a message. Unknown kinds are stored as they were
+    read."""
     if isinstance(piece, ProviderPart):
         stored = read_unknown_piece(piece.kind, piece.native)
     else:
@@ -380,7 +383,7 @@ def load_messages(data: bytes | str) -> list[Message]:
 
 
 def _at(position: int, convert: Callable[[], T]) -> T:
-    """Converts the message at a position. An error names the position."""
+    """Loads the stored message at a position of a list. An error names the position."""
     try:
         return convert()
     except HistoryError as error:

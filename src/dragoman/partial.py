@@ -34,14 +34,14 @@ class Shape:
 
     @classmethod
     def of(cls, schema: JsonMap = {}, named: JsonMap | None = None) -> Shape:
-        """Returns the shape of a schema. `named`: the schema with the names that fields have in
-        Python, where the keys of the JSON are others."""
+        """Returns the shape of a schema, by which a `Partial` names its fields. `named`: the schema
+        with the names that fields have in Python, where the keys of the JSON are others."""
         roots = dict(schema), dict(named or schema)
         return cls([roots], roots)
 
     @cached_property
     def keys(self) -> Mapping[str, str]:
-        """Name of each field in Python → its key in the JSON."""
+        """Maps the names of a `Partial`'s fields in Python to their keys in the JSON."""
         keys_by_name: dict[str, str] = {}
         for pair in self._branches:
             keys, names = _both(pair, "properties")
@@ -51,7 +51,7 @@ class Shape:
         return keys_by_name
 
     def child(self, key: str | int) -> Shape:
-        """Returns the shape of what is under a key or an index."""
+        """Returns the shape of the `Partial` that is under a key or an index."""
         if isinstance(key, int):
             key = min(key, self._prefix_length)
         if key not in self._children:
@@ -69,6 +69,7 @@ class Shape:
         return max(len(if_list(schema.get("prefixItems"))) for schema, _ in self._branches)
 
     def _find_elements(self, index: int) -> Iterator[_Pair]:
+        """Yields the schemas of the elements of a partial list."""
         for pair in self._branches:
             keyed, named = [if_list(schema.get("prefixItems")) for schema in pair]
             if index < len(keyed):
@@ -77,6 +78,7 @@ class Shape:
                 yield _both(pair, "items")
 
     def _find_fields(self, key: str) -> Iterator[_Pair]:
+        """Yields the schemas, in JSON's and in Python's names, of a field of a `Partial`."""
         for pair in self._branches:
             keyed, named = _both(pair, "properties")
             if key in keyed:
@@ -87,7 +89,8 @@ class Shape:
 
     @cached_property
     def _branches(self) -> list[_Pair]:
-        """The schemas, with those that they refer to and those of which one holds."""
+        """Returns the schemas of a `Partial`'s shape, with those that they refer to and those of
+        which one holds."""
         branches: list[_Pair] = []
         seen: set[str] = set()
         open_pairs = [*self._pairs]
@@ -134,8 +137,8 @@ class Partial(Generic[T]):
         self._shape = shape or Shape.of()
 
     def __getattribute__(self, name: str) -> Any:
-        """Returns the field of that name before anything else, except for what begins with an
-        underscore."""
+        """Returns the partial value's field of that name before anything else, except for what
+        begins with an underscore."""
         if not name.startswith("_"):
             shape: Shape = self._shape
             key = shape.keys.get(name)
@@ -179,6 +182,7 @@ class _Object(Partial[T], Mapping[str, Any]):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
+        """Returns the value of a key of a partial object."""
         part = _slice_of(self)
         index = (part.node.keys or {}).get(key, part.count)
         if index < part.count:
@@ -191,6 +195,7 @@ class _Object(Partial[T], Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[str]:
+        """Yields the keys of a partial object that have come."""
         part = _slice_of(self)
         keys = part.node.keys or {}
         yield from islice(keys, part.count)
@@ -205,6 +210,7 @@ class _List(Partial[T], Sequence[Any]):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
+        """Returns an element of a partial list, or a slice of it."""
         part = _slice_of(self)
         if isinstance(key, slice):
             return [self[index] for index in range(*key.indices(len(self)))]
@@ -247,7 +253,7 @@ def _slice_of(partial: Partial[Any]) -> Slice:
 
 
 def _show(value: Value | Slice | GrowingText, shape: Shape, key: str | int) -> Any:
-    """Returns a value as a `Partial` shows it."""
+    """Returns a partial value as a `Partial` shows it."""
     if isinstance(value, GrowingText):
         return value.read()
     if isinstance(value, Node):

@@ -44,6 +44,7 @@ class Node:
     __slots__ = ("keys", "open_key", "values")
 
     def __init__(self, *, is_object: bool) -> None:
+        """Starts an object or list of partial JSON."""
         self.values: list[Value] = []
         self.keys: dict[str, int] | None = None
         """Key → index of its value; `None` for a list."""
@@ -53,7 +54,8 @@ class Node:
         """The key of an object whose value is being written."""
 
     def add(self, value: Value) -> None:
-        """Adds a whole value. Of two with one key the first stays, because it was shown."""
+        """Adds a whole value to an object or list of partial JSON. Of two with one key the first
+        stays, because it was shown."""
         if self.keys is not None:
             key, self.open_key = self.open_key or "", None
             if key in self.keys:
@@ -84,7 +86,8 @@ class GrowingText:
         self._pieces, self._count = pieces, len(pieces)
 
     def read(self) -> str:
-        """Returns the text. An escape at its end that is not whole is left out."""
+        """Returns the text of partial JSON, as far as it has come. An escape at its end that is not
+        whole is left out."""
         raw = "".join(self._pieces[: self._count])
         for cut in range(min(_LONGEST_ESCAPE, len(raw)) + 1):
             try:
@@ -106,6 +109,7 @@ class Slice:
         open_key: str | None = None,
         open: Slice | GrowingText | None = None,  # noqa: A002
     ) -> None:
+        """Shows the first `count` values of a node of partial JSON, and what of it is open."""
         self.node, self.count, self.open_key, self.open = node, count, open_key, open
 
 
@@ -117,7 +121,8 @@ class PartialReader:
     is certain of it."""
 
     def __init__(self, *, growing_text: bool = False) -> None:
-        """`growing_text`: a text counts while it is being written; else only a whole one does."""
+        """Starts to read partial JSON. `growing_text`: a text counts while it is being written;
+        else only a whole one does."""
         self.root: Node | None = None
         """The outermost object or list, once it began."""
         self._growing_text = growing_text
@@ -127,7 +132,7 @@ class PartialReader:
         self._has_ended = False
 
     def feed(self, text: str) -> bool:
-        """Takes the next piece. Returns True if more is certain than before."""
+        """Takes the next piece of the JSON. Returns True if more is certain than before."""
         text, position, changed = self._unread + text, 0, False
         self._unread = ""
         while not self._has_ended and position < len(text):
@@ -139,7 +144,8 @@ class PartialReader:
         return changed
 
     def slice(self) -> Slice | None:
-        """Returns what is certain so far, or None before the outermost object or list began."""
+        """Returns what of the partial JSON is certain so far, or None before the outermost object
+        or list began."""
         inner: Slice | GrowingText | None = None
         if self._growing_text and self._text is not None and self._takes_value():
             inner = GrowingText(self._text)
@@ -150,14 +156,15 @@ class PartialReader:
         return inner if isinstance(inner, Slice) else None
 
     def _takes_value(self) -> bool:
-        """True if a value comes next, and no key."""
+        """True if in the partial JSON a value comes next, and no key."""
         if not self._path:
             return False
         node = self._path[-1]
         return node.keys is None or node.open_key is not None
 
     def _read_text(self, text: str, start: int, pieces: list[str]) -> tuple[int, bool]:
-        """Reads on in a text. Returns the index behind it, and whether more is certain."""
+        """Reads on in a text of partial JSON. Returns the index behind it, and whether more is
+        certain."""
         match = _TEXT.match(text, start)
         assert match is not None
         end = match.end()
@@ -171,6 +178,7 @@ class PartialReader:
         return end + 1, self._add_text("".join(pieces))
 
     def _add_text(self, raw: str) -> bool:
+        """Adds a whole text to the partial JSON, as a key or a value."""
         try:
             value = _decode_text(raw)
         except ValueError:
@@ -186,8 +194,8 @@ class PartialReader:
         return False
 
     def _read_token(self, text: str, start: int) -> tuple[int, bool]:
-        """Reads what comes next outside of a text. Returns the index behind it, and whether more is
-        certain."""
+        """Reads what comes next in partial JSON outside of a text. Returns the index behind it, and
+        whether more is certain."""
         match = _TOKEN.match(text, start)
         if match is None:
             return len(text), False
@@ -206,6 +214,7 @@ class PartialReader:
         return match.end(), self._add_scalar(scalar)
 
     def _open(self, mark: str) -> bool:
+        """Opens an object or list of the partial JSON."""
         is_placed = self._takes_value() or self.root is None
         self._has_ended = not is_placed or len(self._path) == LONGEST_PATH
         if self._has_ended:
@@ -216,7 +225,8 @@ class PartialReader:
         return True
 
     def _close(self, mark: str) -> bool:
-        """Ends the innermost object or list, which is then a value of the one around it."""
+        """Ends the innermost object or list of the partial JSON, which is then a value of the one
+        around it."""
         if not self._path or (self._path[-1].keys is not None) is not (mark == "}"):
             self._has_ended = True
             return False
@@ -228,6 +238,7 @@ class PartialReader:
         return False
 
     def _add_scalar(self, text: str) -> bool:
+        """Adds a number, true, false or null to the partial JSON."""
         try:
             value: Scalar = msgspec.json.decode(text, type=int | float | bool | None)
         except ValueError:
@@ -240,7 +251,7 @@ class PartialReader:
 
 
 def _decode_text(raw: str) -> str:
-    """Returns a text without its escapes.
+    """Returns a text of partial JSON without its escapes.
 
     Raises:
         ValueError: it has one that is none.

@@ -66,8 +66,8 @@ class Portal:
             raise
 
     def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
-        """Iterates over an async generator from outside; leaving early closes it, and so does the
-        end of the portal."""
+        """Iterates in the portal's loop over an async generator from outside; leaving early closes
+        it, and so does the end of the portal."""
         try:
             while (item := self.call(_next(items))) is not _END:
                 yield cast(T, item)
@@ -81,7 +81,7 @@ class Portal:
         return self._loop is not None
 
     def close(self) -> None:
-        """Ends the thread, if there is one."""
+        """Ends the portal's thread, if there is one."""
         with self._lock:
             if self._finalizer is not None:
                 self._finalizer()
@@ -100,7 +100,7 @@ class Portal:
             return self._loop
 
     def after_fork(self) -> None:
-        """Leaves loop and thread to the process that they belong to."""
+        """Leaves the portal's loop and thread to the process that they belong to."""
         self._lock = threading.Lock()
         if self._finalizer is not None:
             self._finalizer.detach()
@@ -123,8 +123,8 @@ S = TypeVar("S", bound=_HasPortal)
 def synchronous(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[S, P], T]:
-    """Returns the synchronous twin of a coroutine method. A subclass that overrides the method
-    changes both."""
+    """Returns the synchronous twin of a coroutine method, which runs in the portal. A subclass that
+    overrides the method changes both."""
 
     def twin(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.portal.call(getattr(self, method.__name__)(*args, **kwargs))
@@ -173,7 +173,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _loop_of_thread() -> frozenset[asyncio.AbstractEventLoop]:
-    """Returns the loop of this thread, which a call blocks."""
+    """Returns the loop of this thread, which a synchronous call through the portal blocks."""
     try:
         return frozenset({asyncio.get_running_loop()})
     except RuntimeError:
@@ -204,8 +204,8 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _finish_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Lets what is left come to its end, such as connections that are being closed; cancels what
-    does not."""
+    """Lets the portal's tasks come to their end, such as connections that are being closed; cancels
+    what does not."""
     unfinished = asyncio.all_tasks(loop) - {asyncio.current_task()}
     if unfinished:
         _, stuck = await asyncio.wait(unfinished, timeout=_PATIENCE)

@@ -131,7 +131,8 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
 def make_tools(
     entries: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]],
 ) -> tuple[Tool | Toolset, ...]:
-    """Returns the tools of one run. A `ToolSpec` is a tool of the client's.
+    """Returns the tools of one run, from the options beside its prompt. A `ToolSpec` is a tool of
+    the client's.
 
     Raises:
         TypeError: something is no tool, no set, no spec and no function.
@@ -153,7 +154,7 @@ def make_tools(
 
 
 def check_options(run_options: JsonMap) -> None:
-    """Checks the names and types of the options of a send.
+    """Checks the names and types of the options that come with a prompt.
 
     Raises:
         TypeError: an option is unknown, or of a wrong type. Ignoring an unknown address or key
@@ -180,8 +181,8 @@ def refuse_output_type(run_options: JsonMap) -> None:
 
 
 def check_settings(settings: Settings | None) -> None:
-    """Raises `SettingsError` if a program sets a number that no provider takes. The settings of
-    clients are checked by wires."""
+    """Raises `SettingsError` if the settings beside a prompt have a number that no provider takes.
+    The settings of clients are checked by wires."""
     for name, least, most in _RANGES if settings is not None else ():
         value = getattr(settings, name)
         if value is not None and not least <= value <= most:
@@ -213,8 +214,8 @@ def read_sequences(
     tuple[ServerTool, ...],
     tuple[Hooks, ...],
 ]:
-    """Returns the constructor's arguments that are sequences, each read once. Raises `TypeError`
-    where one is no sequence."""
+    """Returns the agent constructor's arguments that are sequences, each read once. Raises
+    `TypeError` where one is no sequence."""
     return (
         expect_sequence("tools", tools, "functions, Tools and Toolsets"),
         expect_sequence("middleware", middleware, "middlewares"),
@@ -224,7 +225,7 @@ def read_sequences(
 
 
 def check_agent(arguments: JsonMap) -> None:
-    """Checks the arguments of the constructor of an agent.
+    """Checks the arguments of the constructor of an agent, which prompts are sent to.
 
     Raises:
         TypeError: one of them is of a wrong type.
@@ -308,6 +309,7 @@ _REQUEST_FIELDS = (
     "state",
     "resume",
     "metadata",
+    "output_schema",
 )
 _OBJECTS = {
     "transport": ("send", "a transport"),
@@ -345,8 +347,8 @@ def open_prompt(
 def _of_request(
     request: RunRequest, run_options: RunOptions
 ) -> tuple[Sequence[Message], RunOptions]:
-    """Returns the new messages of a request, and its fields as options. Options that are given
-    beside the request win."""
+    """Returns the prompt of a `RunRequest`: the new messages of it, and its fields as options.
+    Options that are given beside the request win."""
     if twice := [name for name in ("history", "attachments") if run_options.get(name)]:
         raise TypeError(
             f"{' and '.join(twice)} cannot stand beside a RunRequest: its messages are the whole conversation"
@@ -365,7 +367,7 @@ def _of_request(
 
 
 def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
-    """Returns the prompt as a message; `None`: there is none."""
+    """Returns the prompt as a user message; `None`: there is none."""
     attachments = expect_each("attachments", attachments, *_CONTENT, hint=suggest_place)
     if prompt is None:
         if attachments:
@@ -391,7 +393,8 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
 
 
 def suggest_place(value: object) -> str:
-    """Returns advice for a value that is no content or no message; empty if there is none."""
+    """Returns advice for a value in a prompt that is no content or no message; empty if there is
+    none."""
     if isinstance(value, Message):
         return "a conversation goes into history=, its last message is the prompt"
     if isinstance(value, Mapping):

@@ -66,7 +66,7 @@ def remote_agent(
 
 
 def _host_of_url(url: str) -> str | None:
-    """Returns the host of a URL over HTTP, or None."""
+    """Returns the host of a remote agent's URL over HTTP, or None."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -77,7 +77,8 @@ def _host_of_url(url: str) -> str | None:
 
 
 def _agent_name_from_url(url: str, host: str) -> str:
-    """Returns the last part of the path that names something, else the host."""
+    """Returns a name for a remote agent: the last part of the path that names something, else the
+    host."""
     parts = [
         part
         for part in urlsplit(url).path.split("/")

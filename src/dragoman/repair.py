@@ -94,8 +94,8 @@ def trace_repair(
 
 
 def find_missing_results(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
-    """Returns results "interrupted" for the calls of the last round that have none, and a loss for
-    each.
+    """Returns the results to repair a conversation with: "interrupted" for the calls of the last
+    round that have none, and a loss for each.
 
     `repair` sends these results. The caller then stores them behind that round, so that a real
     result that comes late does not change what was sent.
@@ -110,7 +110,8 @@ def find_missing_results(messages: Sequence[Message]) -> tuple[list[ToolResultPa
 
 
 def find_open_calls(messages: Sequence[Message]) -> list[OpenCall]:
-    """Returns the calls of the last round that have no result, in order."""
+    """Returns the calls that repair would answer: those of the last round that have no result, in
+    order."""
     round_ = _last_round(messages)
     if round_ is None or _is_paired(messages[round_[0] : round_[1] + 2]):
         return []
@@ -141,8 +142,9 @@ def make_interrupted_result(call: ToolCallPart) -> ToolResultPart:
 
 
 def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
-    """Returns where the model's last turn with a call begins and where its last call stands, or
-    None if there is none. Sees at once of a long conversation that there is no call in it."""
+    """Returns where the model's last turn with a call begins and where its last call stands, the
+    round to repair, or None if there is none. Sees at once of a long conversation that there is no
+    call in it."""
     contents = map(_CONTENT, reversed(messages))
     if ToolCallPart not in map(type, chain.from_iterable(contents)):
         return None
@@ -163,8 +165,9 @@ def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
 
 
 def _is_paired(messages: Iterable[Message]) -> bool:
-    """True if every message with calls is followed by one that begins with their results, in order,
-    and there are no others: then nothing is to be mended, which is cheaper to see than to do."""
+    """True if no repair is needed: every message with calls is followed by one that begins with
+    their results, in order, and there are no others: then nothing is to be mended, which is cheaper
+    to see than to do."""
     expected: list[str] = []
     for message in messages:
         content, count = message.content, len(expected)
@@ -185,7 +188,7 @@ def _is_paired(messages: Iterable[Message]) -> bool:
 
 
 def _answers_call(piece: Content, call_id: str) -> bool:
-    """True if a piece is the result of a call, with nothing left to mend in it."""
+    """True if, without repair, a piece is the result of a call, with nothing left to mend in it."""
     if not isinstance(piece, ToolResultPart) or piece.id != call_id:
         return False
     if not piece.name or piece.run_by == "provider":
@@ -194,7 +197,7 @@ def _answers_call(piece: Content, call_id: str) -> bool:
 
 
 def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
-    """Returns the messages before the first round, and the rounds; each message with its
+    """Returns the messages before the first round, and the rounds to repair; each message with its
     position."""
     rounds: list[list[tuple[int, Message]]] = [[]]
     # What the model has called since somebody else spoke.
@@ -217,7 +220,8 @@ def _never_came(position: int, index: int) -> Loss:
 
 
 def _take_open_call(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
-    """Returns the call that a result belongs to, taken off the open ones; `None`: there is none."""
+    """Returns the call that repair pairs a result with, taken off the open ones; `None`: there is
+    none."""
     mark: Any = (result.native or {}).get(OURS)
     if isinstance(mark, dict):
         turn = cast("dict[str, Any]", mark).get(_TURN)
@@ -234,7 +238,8 @@ def _take_open_call(result: ToolResultPart, open_: deque[int], all_: Sequence[in
 
 
 def _with_name(result: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
-    """Returns a result that stands where it belongs, with the call's name where it has none."""
+    """Repairs a result that stands where it belongs: returns it with the call's name where it has
+    none."""
     if result.native and OURS in result.native:
         remaining = {key: value for key, value in result.native.items() if key != OURS}
         result = msgspec.structs.replace(result, native=remaining or None)
@@ -247,8 +252,8 @@ _NONE: deque[int] = deque()
 
 
 def _list_wanted_calls(message: Message) -> list[tuple[int, ToolCallPart]]:
-    """Returns the calls that a model's message wants answered, each with its place in the
-    content."""
+    """Returns the calls of a model's message that repair must see answered, each with its place in
+    the content."""
     if message.role is not Role.MODEL:
         return []
     return [
@@ -326,7 +331,7 @@ class _Mending:
         self._carrier: int | None = None  # position of the first user message that brings results
 
     def add(self, position: int, message: Message) -> None:
-        """Adds the next message of the round, without its results."""
+        """Adds the next message of the round to mend, without its results."""
         content: list[tuple[Content, tuple[int, int] | None]] = []
         for place, piece in enumerate(message.content):
             if not isinstance(piece, ToolResultPart) or piece.run_by == "provider":
@@ -365,7 +370,8 @@ class _Mending:
                 self._losses.append(_never_came(self._round[caller][0], place))
 
     def place_results(self) -> list[_MendedMessage]:
-        """Returns the messages, with the results of each caller in the user message behind it."""
+        """Returns the mended messages, with the results of each caller in the user message behind
+        it."""
         # From the last caller on, so that an insertion moves no position that is still needed.
         for caller in sorted({entry.caller for entry in self._list_wanted_calls}, reverse=True):
             end = self._ends[caller]

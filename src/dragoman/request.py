@@ -155,7 +155,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             )
 
     def over(self, other: Settings | None) -> Settings:
-        """Returns these settings, with those of `other` for what is not set here."""
+        """Returns these settings of a request, with those of `other` for what is not set here."""
         if other is None or other == _NOTHING:
             return self
         own_values = {
@@ -233,7 +233,7 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
             msgspec.structs.force_setattr(self, "tools", tuple(self.tools))
 
     def replace(self, **changes: Any) -> ModelRequest:
-        """Returns a copy with some fields changed."""
+        """Returns a copy of the request with some fields changed."""
         if (
             self.verbatim is not None
             and "verbatim" not in changes
@@ -342,6 +342,8 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Body fields without a neutral name; go before the agent's, one by one."""
     metadata: Mapping[str, Any] = {}
     """Anything that is to be passed on unread."""
+    output_schema: Mapping[str, Any] | None = None
+    """JSON Schema of the output; `None`: text, or what the send says."""
     native: Native = None
     """What a protocol has beside these fields; only its `load_run` fills it."""
 

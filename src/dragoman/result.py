@@ -65,8 +65,9 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def cost(self) -> Decimal | None:
-        """Returns the cost in US dollars: the provider's own figure if it reported one, else by the
-        prices of that time; 0 for a cached answer. None if the usage or the price is unknown.
+        """Returns the cost of one model call of the result in US dollars: the provider's own figure
+        if it reported one, else by the prices of that time; 0 for a cached answer. None if the
+        usage or the price is unknown.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -77,8 +78,8 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def sum_usage(calls: Iterable[ModelCall]) -> Usage | None:
-    """Returns the tokens of all calls; answers from a cache took none. `None` if no provider
-    reported any."""
+    """Returns the tokens of all calls of a result; answers from a cache took none. `None` if no
+    provider reported any."""
     total: Usage | None = None
     for call in calls:
         usage = _NO_TOKENS if call.cached else call.usage
@@ -88,7 +89,8 @@ def sum_usage(calls: Iterable[ModelCall]) -> Usage | None:
 
 
 def sum_cost(calls: Iterable[ModelCall]) -> Decimal | None:
-    """Returns the cost of all calls in US dollars; `None` if the cost of one is unknown.
+    """Returns the cost of all calls of a result in US dollars; `None` if the cost of one is
+    unknown.
 
     Raises:
         SettingsError: the extra `cost` is not installed.
@@ -149,7 +151,7 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     other chunks `output` is a `Partial`, or an element of the list."""
 
     def __str__(self) -> str:
-        """Returns a line for people; `repr` has every field."""
+        """Returns the result as a line for people; `repr` has every field."""
         text = str(self.output)
         fields = [
             repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"),
@@ -219,7 +221,7 @@ class BatchEmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def dimensions(self) -> int:
-        """Numbers of each vector; 0 where there is none."""
+        """Returns how many numbers each vector of the result has; 0 where there is none."""
         if self.embeddings:
             return len(self.embeddings[0])
         return 0
@@ -247,3 +249,13 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     def model(self) -> str:
         """Returns the model string: `provider:name`."""
         return f"{self.provider}:{self.name}"
+
+    @property
+    def longest_prompt(self) -> int | None:
+        """Returns the most tokens of a prompt, or None if nobody says."""
+        return self.profile and (self.profile.input or self.profile.window)
+
+    @property
+    def longest_answer(self) -> int | None:
+        """Returns the most tokens of an answer, or None if nobody says."""
+        return self.profile and self.profile.output

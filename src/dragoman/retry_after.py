@@ -27,8 +27,8 @@ _READ = 100
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Returns seconds, from `retry-after-ms` or from `retry-after` in seconds or as a date; `None`:
-    it asks for nothing that can be understood.
+    """Returns the seconds after which to retry, from `retry-after-ms` or from `retry-after` in
+    seconds or as a date; `None`: it asks for nothing that can be understood.
 
     Args:
         headers: of the answer, names in lower case.
@@ -52,9 +52,9 @@ def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> f
 
 
 def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
-    """Returns seconds until all limits that are used up are there again, as `x-ratelimit-reset…`
-    and its like tell: as a duration (`1m2.5s`, `12`), a date, or a time since 1970; `None`: none is
-    told to be used up.
+    """Returns the seconds after which to retry: until all limits that are used up are there again,
+    as `x-ratelimit-reset…` and its like tell: as a duration (`1m2.5s`, `12`), a date, or a time
+    since 1970; `None`: none is told to be used up.
 
     Args:
         headers: of an answer that was refused for a limit, names in lower case.
@@ -74,8 +74,8 @@ def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
 
 
 def parse_waiting_text(text: str) -> float | None:
-    """Returns seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or
-    no end."""
+    """Returns the seconds after which to retry, from a text such as "Please try again in 1m2.5s";
+    `None`: it says none, or no end."""
     match = _AGAIN.search(text)
     if match:
         return parse_duration(match[1])
@@ -83,7 +83,8 @@ def parse_waiting_text(text: str) -> float | None:
 
 
 def parse_duration(text: str) -> float | None:
-    """Returns seconds, from `34.4s`, `1m2.5s`, `20 seconds`; `None`: it is no duration."""
+    """Returns the seconds after which to retry, from `34.4s`, `1m2.5s`, `20 seconds`; `None`: it is
+    no duration."""
     pieces = _PIECES.findall(text)
     seconds = sum(float(number) * _UNITS[_unit(unit.lower())] for number, unit in pieces)
     if pieces and seconds < math.inf:
@@ -98,7 +99,7 @@ def _unit(unit: str) -> str:
 
 
 def _until(value: str, headers: Mapping[str, str]) -> float | None:
-    """Returns seconds from the answer until what a header says."""
+    """Returns the seconds after which to retry: from the answer until what a header says."""
     number = _number(value)
     # Below 1e8 (three years) it is a duration, above 1e11 a time since 1970 in milliseconds.
     if number is not None and number < 1e8:
@@ -115,8 +116,8 @@ def _until(value: str, headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds_until(then: float | None, headers: Mapping[str, str]) -> float | None:
-    """Returns seconds from the answer until a moment, in seconds since 1970; `None`: it has passed,
-    or one of the two is unknown."""
+    """Returns the seconds after which to retry: from the answer until a moment, in seconds since
+    1970; `None`: it has passed, or one of the two is unknown."""
     # The server's clock counts, not this machine's: only their difference is meant.
     now = _parse_moment(headers.get("date", ""))
     if then is not None and now is not None and then > now:
@@ -131,7 +132,8 @@ def _number(text: str) -> float | None:
 
 
 def _parse_moment(text: str) -> float | None:
-    """Returns a date of HTTP or of RFC 3339, in seconds since 1970."""
+    """Returns the moment after which to retry, a date of HTTP or of RFC 3339, in seconds since
+    1970."""
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             return read(text[:_READ]).timestamp()

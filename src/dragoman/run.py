@@ -209,8 +209,8 @@ class Run(Generic[T]):
             )
 
     def cancel(self) -> None:
-        """Stops the run, from any thread. It ends with outcome `cancelled`, and its result is what
-        there is."""
+        """Cancels this run, from any thread. It ends with outcome `cancelled`, and its result is
+        what there is."""
         self._stop = self._stop or _CANCELLED
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._interrupt)
@@ -282,8 +282,8 @@ class Run(Generic[T]):
     async def _read(
         self, reader: asyncio.Task[Any] | None, *, chunks: bool
     ) -> AsyncGenerator[StreamingIterationResult, None]:
-        """Yields the steps. `reader`: the task that reads all of them; `None`: each may be read in
-        another."""
+        """Yields the steps of the run. `reader`: the task that reads all of them; `None`: each may
+        be read in another."""
         self._transcript.chunks = chunks
         self._loop = loop = running_loop()
         if self._limits.seconds is not None and self._timer is None:
@@ -330,8 +330,8 @@ class Run(Generic[T]):
     async def _keep_messages(
         self, step: StreamingIterationResult, conversation: ConversationRecorder
     ) -> StreamingIterationResult:
-        """Stores the messages of a step, and returns the step. If they cannot be stored, the run
-        fails, and the step says so."""
+        """Stores the messages of a step of the run, and returns the step. If they cannot be stored,
+        the run fails, and the step says so."""
         last = step.events[-1] if step.events else None
         is_over = isinstance(last, RunFinished | RunError)
         messages = self._transcript.messages
@@ -415,7 +415,8 @@ class Run(Generic[T]):
         )
 
     def _find_reached_limit(self, model_calls: int, tool_calls: int) -> str | None:
-        """Returns the limit that leaves no room for so many more calls; `None` if there is room."""
+        """Returns the run's limit that leaves no room for so many more calls; `None` if there is
+        room."""
         account, usage = self._state.account, None
         if self._limits.total_tokens is not None:
             usage = sum_usage(account.calls)
@@ -469,7 +470,7 @@ class Run(Generic[T]):
         return StreamingIterationResult(events=[*events, RunError(error, self.id)])
 
     def _end_events(self, reason: FinishReason) -> list[Event]:
-        """Returns the events that end what is still open."""
+        """Returns the events that end what is still open in the run."""
         events = self._transcript.cut(reason)
         return [
             *events,

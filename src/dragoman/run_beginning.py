@@ -23,7 +23,7 @@ from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal_error
 from dragoman.memory.conversation import ConversationRecorder
 from dragoman.memory.memory import Memory
-from dragoman.message import MarkPart, Message, Role, ToolResultPart
+from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.model.agent_models import Models
 from dragoman.orchestration import (
     MessageAccumulator,
@@ -33,16 +33,17 @@ from dragoman.orchestration import (
 from dragoman.orchestration.going_on import find_calls, find_transfer, settle_decisions
 from dragoman.orchestration.interrupts import WaitingCall, find_waiting_calls, has_new_prompt
 from dragoman.orchestration.output_checks import OutputCheck
-from dragoman.orchestration.resume import Decision, ResumePlan, decide_calls
+from dragoman.orchestration.resume import CallPlan, Decision, ResumePlan, decide_calls
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.story import Story
 from dragoman.prompt import (
     RunOptions,
     suggest_place,
 )
-from dragoman.repair import OpenCall, find_missing_results
+from dragoman.repair import OpenCall, find_missing_results, find_open_calls
 from dragoman.request import ModelRequest
 from dragoman.tools import Tool, ToolExecutor, Toolset
+from dragoman.tools.agent_tool import Transfer
 
 __all__ = ["OnDoubt", "RunBeginning", "RunDefaults"]
 
@@ -104,13 +105,14 @@ class RunBeginning:
         state: StreamingState,
         conversation: ConversationRecorder | None,
     ) -> None:
+        """Prepares the beginning of a run."""
         self._agent, self._options = agent, run_options
         self._state, self._conversation = state, conversation
         self._has_toolsets = state.toolset is not None
 
     def begin_now(self) -> tuple[Message, ...] | None:
-        """Returns the run's own messages. `None` if the thread must be read first, or if tools of
-        sets decide something: `begin` does it then, once the run has begun.
+        """Begins the run at once and returns its own messages. `None` if the thread must be read
+        first, or if tools of sets decide something: `begin` does it then, once the run has begun.
 
         Raises:
             ResumeError: an answer does not fit what the conversation waits for.
@@ -126,8 +128,8 @@ class RunBeginning:
         return self._begin(self._options.get("history", ()), tools)
 
     async def begin(self) -> tuple[Message, ...]:
-        """Returns the run's own messages once the thread is read and the tools of sets are listed;
-        raises as `begin_now`."""
+        """Begins the run and returns its own messages once the thread is read and the tools of sets
+        are listed; raises as `begin_now`."""
         history = await self._history()
         if self._conversation is not None and self._conversation.restore_state():
             self._state.name_state()
@@ -147,8 +149,8 @@ class RunBeginning:
         return await self._conversation.load(history, self._state.asked)
 
     def _with_system(self, messages: list[Message]) -> list[Message]:
-        """Returns the messages, and the agent's system message before them unless they begin with
-        its words."""
+        """Returns the messages that a run begins with, and the agent's system message before them
+        unless they begin with its words."""
         system = self._agent.system
         if not messages or system is None:
             return messages
@@ -178,7 +180,7 @@ class RunBeginning:
         return self._state.take_over_opening(opening, story.messages)
 
     def _has_results(self, story: Story) -> bool:
-        """True if the results of the calls that were answered are told."""
+        """True if at the run's beginning the results of the calls that were answered are told."""
         asked_ids = {message.id for message in self._state.asked}
         return bool(self._options.get("resume")) and any(
             message.id not in asked_ids for message in story.messages
@@ -187,8 +189,8 @@ class RunBeginning:
     def _go_on(
         self, story: Story, history: list[Message], tools: Mapping[str, Tool] | None
     ) -> tuple[Message, ...] | None:
-        """Goes on where an earlier process of the run has stopped. Returns those of the run's own
-        messages that are not told yet; `None` if the tools are not known yet."""
+        """Begins a run that goes on where an earlier process of the run has stopped. Returns those
+        of the run's own messages that are not told yet; `None` if the tools are not known yet."""
         told_ids = {message.id for message in story.messages}
         untold = [message for message in self._state.asked if message.id not in told_ids]
         if story.has_answer:
@@ -199,14 +201,61 @@ class RunBeginning:
             return None
         asks = self._agent.on_doubt == "ask"
         plan = find_calls(messages, story, asks=asks) or self._still_waiting(messages, tools)
-        if plan is None:
-            self._state.transfer = find_transfer(messages, story, tools)
+        if plan is None and story.is_returned:
+            plan = CallPlan((), {}, ())
+        if plan is None and (accepted := find_transfer(messages, story, tools)):
+            self._state.transfer = self._resume_transfer(*accepted, history, tools)
         return self._state.begin(messages, tuple(untold), plan=plan)
+
+    def _resume_transfer(
+        self,
+        call: ToolCallPart,
+        transfer: Transfer,
+        history: Sequence[Message],
+        tools: Mapping[str, Tool],
+    ) -> Transfer:
+        """Returns a hand-off with the other agent's run and the answers, if it is an answered one."""
+        resume = expect_each("resume", self._options.get("resume", ()), Resume)
+        if not resume:
+            return transfer
+        messages = self._with_system([*history, *self._state.asked])
+        waiting, forged = self._waiting(messages, tools)
+        for decision in self._decide(messages, resume, tools, waiting, forged):
+            if decision.waiting.call.call.id == call.id:
+                new = self._state.asked[self._count_answers() :]
+                return Transfer(transfer.tool, decision.runs, decision.resume, tuple(new))
+        return transfer
+
+    def _count_answers(self) -> int:
+        """Returns how many of the new messages come before the first one that says something."""
+        speaks = [has_new_prompt([message]) for message in self._state.asked]
+        return [*speaks, True].index(True)
+
+    def _decide(
+        self,
+        messages: Sequence[Message],
+        resume: Sequence[Resume],
+        tools: Mapping[str, Tool],
+        waiting: Sequence[WaitingCall],
+        forged: Sequence[OpenCall],
+    ) -> list[Decision]:
+        """Returns the decisions about the calls of a conversation that are answered."""
+        return decide_calls(
+            resume,
+            waiting,
+            messages,
+            tools,
+            self._state.seal,
+            self._agent.clock(),
+            has_toolsets=self._has_toolsets,
+            forged=forged,
+        )
 
     def _still_waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]
     ) -> ResumePlan | None:
-        """Returns a plan without decisions if the conversation waits, else `None`."""
+        """Returns the plan that a run begins with if the conversation waits and nothing was
+        decided, else `None`."""
         if has_new_prompt(messages) or not (waiting := self._waiting(messages, tools)[0]):
             return None
         return ResumePlan(unanswered=tuple(waiting))
@@ -255,31 +304,21 @@ class RunBeginning:
         tools: Mapping[str, Tool],
         losses: Sequence[Loss],
     ) -> tuple[Message, ...] | None:
-        """Goes on with a conversation that waits. Returns the run's own messages; `None` if nothing
-        was answered, and nothing is waited for any longer."""
-        seal = self._state.seal
+        """Begins a run that goes on with a conversation that waits. Returns the run's own messages;
+        `None` if nothing was answered, and nothing is waited for any longer."""
         waiting, forged = self._waiting(messages, tools)
-        decided = decide_calls(
-            resume,
-            waiting,
-            messages,
-            tools,
-            seal,
-            self._agent.clock(),
-            has_toolsets=self._has_toolsets,
-            forged=forged,
-        )
-        _check_trust(decided, self._options, seal, forged)
+        decided = self._decide(messages, resume, tools, waiting, forged)
+        _check_trust(decided, self._options, self._state.seal, forged)
         if (story := self._state.story) is not None:
-            asks = self._agent.on_doubt == "ask"
-            decided = settle_decisions(decided, story, tools, asks=asks)
+            asks, opened = self._agent.on_doubt == "ask", find_open_calls(messages)
+            decided = settle_decisions(decided, opened, story, tools, asks=asks)
         answered = [decision.waiting.call for decision in decided]
         unanswered = tuple([call for call in waiting if call.call not in answered])
         is_speaking = has_new_prompt(messages)
         goes_on_waiting = bool(unanswered) and not is_speaking
         if not resume and not goes_on_waiting:
             return None
-        answers = list(takewhile(lambda message: not has_new_prompt([message]), self._state.asked))
+        answers = self._state.asked[: self._count_answers()]
         plan = ResumePlan(
             tuple(decided), unanswered, tuple(self._state.asked[len(answers) :]), is_speaking
         )
@@ -294,7 +333,8 @@ class RunBeginning:
     def _waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]
     ) -> tuple[list[WaitingCall], list[OpenCall]]:
-        """Returns the calls that wait, and which of them a client may have made up."""
+        """Returns the calls that wait when a run begins, and which of them a client may have made
+        up."""
         seal, has_toolsets = self._state.seal, self._has_toolsets
         waiting = find_waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
         if self._options.get("trusted_history", True):
@@ -330,7 +370,8 @@ def _without_calls(losses: Iterable[Loss], calls: Iterable[OpenCall]) -> list[Lo
 def _is_stored(
     waiting: WaitingCall, messages: Sequence[Message], stored: Sequence[Message]
 ) -> bool:
-    """True if a call, and all that is noted of it, comes from a memory."""
+    """True if a call that waits when a run begins, and all that is noted of it, comes from a
+    memory."""
     ids = {message.id for message in stored}
     behind = messages[waiting.call.position :]
     noted = [
@@ -344,8 +385,8 @@ def _is_stored(
 def _check_trust(
     decided: Sequence[Decision], run_options: RunOptions, seal: Seal, forged: Sequence[OpenCall]
 ) -> None:
-    """Raises where a call is to be run and that cannot be justified, or not be noted. `forged`:
-    calls that may be made up."""
+    """Raises an error if a run is to begin with a call that cannot be justified, or not be noted.
+    `forged`: calls that may be made up."""
     run = [decision for decision in decided if decision.result is None]
     if not run:
         return

@@ -135,7 +135,8 @@ def build_run(
 def find_pending(
     history: Iterable[Message], *, tools: Iterable[Tool | Toolset], seal: Seal
 ) -> tuple[Interrupt, ...]:
-    """Returns what a conversation waits for; nothing, once somebody has said something."""
+    """Returns what a conversation waits for, without building a run; nothing, once somebody has
+    said something."""
     messages = expect_each("history", history, Message, hint=suggest_place)
     if has_new_prompt(messages):
         return ()
@@ -154,8 +155,9 @@ def _pick_orchestrator(
     typed: bool,
     tools: bool,
 ) -> StreamingOrchestrator:
-    """Returns the orchestrator that the provider given to the run, the agent or the model's
-    provider names, in this order; else the one that fits the model and its task.
+    """Returns for the run that is built the orchestrator that the provider given to the run, the
+    agent or the model's provider names, in this order; else the one that fits the model and its
+    task.
 
     Args:
         agent: the agent's defaults.
@@ -184,15 +186,16 @@ def _pick_orchestrator(
 def _make_orchestrator(
     orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator,
 ) -> StreamingOrchestrator:
-    """Returns an orchestrator as it is given, or made by the class or function that is given."""
+    """Returns the orchestrator of the run that is built: as it is given, or made by the class or
+    function that is given."""
     if not isinstance(orchestrator, type) and hasattr(orchestrator, "process_iteration"):
         return cast("StreamingOrchestrator", orchestrator)
     return cast("Callable[[], StreamingOrchestrator]", orchestrator)()
 
 
 def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
-    """Checks the tool that a program says must be called. What a set of tools has is not known
-    before the run."""
+    """Checks the tool that a run to be built must call by the program's word. What a set of tools
+    has is not known before the run."""
     settings = run_options.get("settings")
     if settings is None or settings.tool_choice is None:
         return
@@ -204,7 +207,8 @@ def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
 
 
 def _collect_tools(agent: RunDefaults, run_options: RunOptions) -> tuple[Tool | Toolset, ...]:
-    """Returns the tools of a run: the agent's, its own, and the one of a working memory."""
+    """Returns the tools of the run that is built: the agent's, its own, and the one of a working
+    memory."""
     tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
     if agent.memory is None or agent.memory.working_memory is None:
         return tools
@@ -213,7 +217,7 @@ def _collect_tools(agent: RunDefaults, run_options: RunOptions) -> tuple[Tool | 
 
 
 def apply_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest:
-    """Returns an agent's request with what a run changes of it."""
+    """Returns an agent's request for the run that is built, with what its options change."""
     settings, on_loss, options = (
         run_options.get("settings"),
         run_options.get("on_loss"),

@@ -103,7 +103,8 @@ def _find_checkout() -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """True if a host's name or address is this machine's own, which no other machine can reach."""
+    """True if at runtime a host's name or address is this machine's own, which no other machine can
+    reach."""
     from ipaddress import ip_address
 
     try:

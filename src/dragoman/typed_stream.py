@@ -72,9 +72,9 @@ async def send_stream_for(
     growing_text: bool = False,
     **run_options: Unpack[RunOptions[Any]],
 ) -> AsyncGenerator[ChatResult[Any], None]:
-    """Sends a prompt → the value while it is being written. `output` of a chunk is a `Partial` of the
-    type: what is certain so far. The last chunk has `final`; it is the result of `send_for`, with
-    the validated value.
+    """Sends a prompt and yields the typed value while it is being written. `output` of a chunk is a
+    `Partial` of the type: what is certain so far. The last chunk has `final`; it is the result of
+    `send_for`, with the validated value.
 
     `elements`: of a list, each element is a chunk of its own, once and validated, as soon as it is
     whole. `growing_text`: a text counts while it is being written, for people who watch.

@@ -260,3 +260,26 @@ def test_calls_are_shown_where_that_is_wanted(llm: Llm) -> None:
         ) as printed:
             [url] = re.findall(r"at (http\S+);", printed)
             urllib.request.urlopen(f"{url}/v1/models").read()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["served_of_mine:one", "--no-drive"], "--no-drive needs --durable"),
+        (["served_of_mine:one", "--durable"], "in a database"),
+        (["served_of_mine:one", "--durable", "--store", "none"], "in a database"),
+        (["served_of_mine:app", "--durable", "--store", "sqlite:///x.db"], "durable=True"),
+    ],
+)
+def test_runs_that_cannot_outlive_the_server_are_refused(
+    cli: Cli, folder: Path, arguments: list[str], words: str
+) -> None:
+    code, out, error = cli("serve", *arguments)
+    assert (code in (2, 3), out) == (True, "")
+    assert one_line(error.removeprefix("noise\n"), words)
+
+
+def test_durable_runs_find_an_agent_by_its_name(run: Any) -> None:
+    app, _ = run("served_of_mine:one", "--durable", "--no-drive", "--store", "sqlite:///x.db")
+    [backend] = app.state.service.backends
+    assert (backend.names, backend.is_durable) == (["one"], True)

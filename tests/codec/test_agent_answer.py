@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman import Message, Role, fold, unfold, wires
 from dragoman.codec.agent_answer import AgentAnswer
-from dragoman.codec.agent_turns import agent_turns
+from dragoman.codec.agent_conversation import agent_turns
 from dragoman.codec.native import WireNative
 from dragoman.errors import ProviderError
 from dragoman.event import (

@@ -19,7 +19,7 @@ from dragoman.codec import digest, dump_with_history
 from dragoman.codec import dump_cache as module
 from dragoman.codec.digest import compute_prefix
 from dragoman.codec.dump_cache import DumpedRequest, History
-from dragoman.codec.history_pieces import prepare_pieces
+from dragoman.codec.dump_pieces import prepare_pieces
 from dragoman.message import Message, TextPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider
 from dragoman.request import ToolSpec

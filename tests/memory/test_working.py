@@ -22,7 +22,7 @@ from dragoman.errors import (
 )
 from dragoman.memory import Memory, Working, WorkingMemory
 from dragoman.memory.memory_store import MemoryStore
-from dragoman.memory.working import MOST_CHARACTERS, merge_json
+from dragoman.memory.working_memory import MOST_CHARACTERS, merge_json
 from dragoman.tools import Tool, ToolContext
 
 pytestmark = pytest.mark.anyio

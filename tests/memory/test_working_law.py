@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman import Agent, Message, ToolCallPart
 from dragoman.memory import Memory, WorkingMemory
-from dragoman.memory.working import merge_json
+from dragoman.memory.working_memory import merge_json
 from dragoman.request import ModelRequest
 from dragoman.testing import ScriptedModel
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Chat, wires
-from dragoman.codec import history_pieces
+from dragoman.codec import dump_pieces
 from dragoman.codec.signature_check import find_unreadable
 from dragoman.message import Message
 from dragoman.model.chat_model import ChatModel
@@ -74,7 +74,7 @@ async def test_a_chat_goes_on_with_its_new_messages_alone(monkeypatch: pytest.Mo
         dumped.append(len(messages))
         return find_unreadable(messages, *rest)
 
-    monkeypatch.setattr(history_pieces, "find_unreadable", counting)
+    monkeypatch.setattr(dump_pieces, "find_unreadable", counting)
     remembering, transport = agent()
     chat = Chat(remembering, said(200))
     await chat.send("Go on.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.page import CHROMIUM, SHOTS, free_port, served
+from support.browser import CHROMIUM, SHOTS, free_port, served
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from support.page import ROOT, Relay, free_port, served
+from support.browser import ROOT, Relay, free_port, served
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(180), pytest.mark.xdist_group("page")]
 AXE = ROOT / ".cache" / "page" / "node_modules" / "axe-core" / "axe.min.js"

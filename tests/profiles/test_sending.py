@@ -177,7 +177,7 @@ def test_a_request_without_settings_loads_no_table() -> None:
         "from support.answers import agent_of, answer\n"
         "agent, player = agent_of('openai_chat', answer('openai_chat', 'Yes.'))\n"
         "asyncio.run(agent.send('Hi.'))\n"
-        "from dragoman.profiles.table import load_shipped\n"
+        "from dragoman.profiles.profile_table import load_shipped\n"
         "print(load_shipped.cache_info().currsize)\n"
     )
     done = subprocess.run(

@@ -12,8 +12,8 @@ from pages.capabilities import RECORDED_MEDIA, markdown
 
 from dragoman import PartDelta, PartFinished, ToolCallPart, wires
 from dragoman.capability import Capability
+from dragoman.providers.capability_table import capability_table
 from dragoman.providers.registry import Registry
-from dragoman.providers.table import capability_table
 from support.traffic import exchanges
 
 FOLDERS = (

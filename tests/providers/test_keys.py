@@ -7,8 +7,8 @@ import pytest
 
 from dragoman import providers
 from dragoman.errors import AuthenticationError, SettingsError
-from dragoman.providers.address import find_base_url, join_url
 from dragoman.providers.auth import Auth
+from dragoman.providers.base_url import find_base_url, join_url
 from dragoman.providers.keys import find_auth, find_key, request_headers
 from dragoman.providers.provider import Provider
 

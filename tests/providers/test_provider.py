@@ -13,9 +13,9 @@ from dragoman.cost import call_cost
 from dragoman.errors import SettingsError
 from dragoman.message import Origin
 from dragoman.model.tokens import estimate_tokens
+from dragoman.providers.capability_table import capability_table
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.providers.registry import REGISTRY
-from dragoman.providers.table import capability_table
 from dragoman.telemetry.attributes import provider_name, target_attributes
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

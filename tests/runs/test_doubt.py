@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,9 +11,17 @@ import pytest
 from dragoman import Agent, Interrupt, Message, RunRequest, ToolCallPart, ToolContext, fold, tool
 from dragoman.cli import ask_user
 from dragoman.errors import ResumeError
-from dragoman.event import STEP_DONE, Event, RunFinished, is_calls_begun, is_log_mark
+from dragoman.event import (
+    STEP_DONE,
+    Event,
+    PartFinished,
+    RunFinished,
+    is_calls_begun,
+    is_log_mark,
+)
 from dragoman.interrupt import Resume
 from dragoman.mcp import server_forms
+from dragoman.message import ToolResultPart
 from dragoman.runs import Runs, visible
 from dragoman.runs.durable import make_request
 from dragoman.runs.memory_log import MemoryLog
@@ -22,6 +31,7 @@ from support.durable import (
     RUN,
     Acts,
     call,
+    check_laws,
     check_open,
     dead_log,
     durable_agent,
@@ -135,6 +145,67 @@ async def test_an_approved_call_in_doubt_is_asked_about_again() -> None:
     assert result.output == "Paid."
 
 
+async def test_a_run_that_takes_itself_over_holds_its_own_claim() -> None:
+    """Its process died when the answer was claimed, and before the call began."""
+    paid: list[str] = []
+
+    @tool(requires_approval=True)
+    async def pay(context: ToolContext[Any]) -> str:
+        """Pays."""
+        paid.append(context.run_id)
+        return "paid"
+
+    a = durable_agent(Acts(), ((call("pay", "p1"),), ("Paid.",)), tools=[pay])[0]
+    first = await a.send("Pay.", thread_id="t")
+    request = RunRequest(first.messages, "t", resume=(first.pending[0].approve(),))
+    request = make_request(request, RUN, None, None)
+    told = (await cut_at_begin(request, a))[:-1]
+    for holder, result in ((RUN, "paid"), ("another", "outcome unknown")):
+        paid.clear()
+        async with MemoryLog() as log, Runs(log, agents={"a": a}, poll_seconds=0.01) as runs:
+            await log.claim("t", "p1", holder)
+            await dead_log(log, told, request)
+            await runs.drive(RUN)
+            events = [event async for _, event in runs.attach(RUN)]
+            assert not await log.claim("t", "p1", "a third one")
+        assert paid == ([RUN] if holder == RUN else [])
+        (part,) = (part for message in fold(events) for part in message.tool_results)
+        assert result in str(part.result)
+
+
+TWINS = (("I write.", call("write", "t"), call("write", "t")), ("Done.",))
+
+
+async def test_the_result_of_one_of_two_calls_with_one_id_is_its_own() -> None:
+    request = make_request("Do it.", RUN, "t", None)
+    async with (
+        MemoryLog() as log,
+        Runs(log, agents={"a": durable_agent(Acts(), TWINS)[0]}, poll_seconds=0.01) as runs,
+    ):
+        await runs.enqueue("a", request)
+        await runs.drive(RUN)
+        told = [event async for _, event in runs.attach(RUN)]
+    known_alone = 0
+    for end in range(1, len(told)):
+        begun = any(is_calls_begun(event) for event in told[:end])
+        known = {
+            event.index: event.part.result
+            for event in told[:end]
+            if isinstance(event, PartFinished) and isinstance(event.part, ToolResultPart)
+        }
+        acts = Acts()
+        events = await gone_on(told[:end], request, durable_agent(acts, TWINS)[0])
+        (answered,) = [message for message in check_laws(events) if message.tool_results]
+        for place, part in enumerate(answered.tool_results):
+            if place in known:
+                assert part.result == known[place]
+            else:
+                assert ("outcome unknown" in str(part.result)) is begun
+        assert len(acts.done) == (0 if begun else 2)
+        known_alone += len(known) == 1
+    assert known_alone
+
+
 async def test_a_step_of_a_tool_is_done_once() -> None:
     done: list[str] = []
 
@@ -176,6 +247,39 @@ async def test_a_step_of_a_tool_is_done_once() -> None:
     done.clear()
     assert (await maker().send("hi")).output == "Done."
     assert done == ["charge", "mail"]
+
+
+async def test_two_steps_of_a_call_cannot_have_one_name() -> None:
+    tried: list[str] = []
+
+    @tool(idempotent=True)
+    async def refund(context: ToolContext[Any]) -> str:
+        """Refunds."""
+
+        def fail() -> None:
+            tried.append("charge")
+            raise ValueError("busy")
+
+        with suppress(ValueError):
+            await context.step("charge", fail)
+        await context.step("charge", lambda: tried.append("charged"))
+        await context.step("charge", lambda: tried.append("never"))
+        return ""
+
+    plan = ((call("refund", "f1"), call("refund", "f2")), ("Done.",))
+
+    def maker() -> Agent[Any]:
+        return durable_agent(Acts(), plan, tools=[refund])[0]
+
+    request = make_request("Do it.", RUN, "t", None)
+    events = await gone_on([], request, maker())
+    # Two calls may use one name, and also when the stored result is used the second one is refused.
+    end = [place for place, event in enumerate(events) if getattr(event, "name", "") == STEP_DONE]
+    for log in (events, await gone_on(events[: end[-1] + 1], request, maker())):
+        results = [part.result for message in fold(log) for part in message.tool_results]
+        assert len(results) == 2
+        assert all("has a step named 'charge' already" in str(each) for each in results)
+    assert sorted(tried) == ["charge", "charge", "charged", "charged"]
 
 
 DOUBT = Interrupt("w1", "doubt", ToolCallPart("w1", "write", {"a": 1}), message="What did it do?")

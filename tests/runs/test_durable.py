@@ -16,14 +16,12 @@ from dragoman.event import (
     MessageFinished,
     PartFinished,
     RunFinished,
-    event_to_json,
 )
 from dragoman.memory import Memory
 from dragoman.message import MarkPart, Role, ToolResultPart
 from dragoman.runs import Runs
 from dragoman.runs.durable import make_request
 from dragoman.runs.memory_log import MemoryLog
-from dragoman.tools import handoff
 from support.durable import (
     RUN,
     Acts,
@@ -36,37 +34,9 @@ from support.durable import (
     outcome_unknown,
 )
 from support.model import agent, says
+from support.prefixes import finished, gone_on, read, same, stored_results
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
-
-QUICK: dict[str, Any] = {"lease_seconds": 30.0, "poll_seconds": 0.01}
-
-
-async def read(runs: Runs, run_id: str = RUN) -> list[Event]:
-    return [event async for _, event in runs.attach(run_id)]
-
-
-async def finished(request: RunRequest, a: Agent[Any]) -> list[Event]:
-    """The events of a run that nothing disturbed."""
-    async with MemoryLog() as log, Runs(log, agents={"a": a}, **QUICK) as runs:
-        await runs.enqueue("a", request)
-        assert await runs.drive(RUN) is False
-        return await read(runs)
-
-
-async def gone_on(
-    events: Sequence[Event], request: RunRequest, a: Agent[Any], lost: int = 1
-) -> list[Event]:
-    """The events of a run whose process died after these."""
-    async with MemoryLog() as log, Runs(log, agents={"a": a}, **QUICK) as runs:
-        await dead_log(log, events, request, lost=lost)
-        assert await runs.drive(RUN) is False
-        assert (await runs.status(RUN)).state != "running"
-        return await read(runs)
-
-
-def same(some: Sequence[Event], others: Sequence[Event]) -> bool:
-    return [*map(event_to_json, some)] == [*map(event_to_json, others)]
 
 
 def results(events: Sequence[Event]) -> dict[str, Any]:
@@ -103,14 +73,6 @@ async def test_every_prefix_of_a_log_is_gone_on_with() -> None:
         assert last.usage.total_tokens == 33
         assert last.result == "I look and write.\nAnd once more.\nNow all of it is done."
         assert model.asked <= 3
-
-
-def stored_results(events: Sequence[Event]) -> set[str]:
-    return {
-        event.part.id
-        for event in events
-        if isinstance(event, PartFinished) and isinstance(event.part, ToolResultPart)
-    }
 
 
 @given(cuts=st.lists(st.floats(0, 1), min_size=2, max_size=4), data=st.integers(0, 1))
@@ -238,62 +200,75 @@ async def test_a_run_that_waits_goes_on_waiting_from_every_prefix() -> None:
 
 
 def is_asked(events: Sequence[Event]) -> bool:
-    """True if the question of a tool is told, in a message that is whole."""
-    return any(
-        is_whole(events, message) and any(isinstance(piece, MarkPart) for piece in message.content)
-        for message in fold(events)
-    )
+    """True if the question of a tool is told."""
+    return any(isinstance(piece, MarkPart) for message in fold(events) for piece in message.content)
 
 
-async def test_an_agent_in_a_tool_is_not_asked_again() -> None:
-    """Its events are in the log; whether its tools acted is not known, so neither is the outcome."""
-    acts = Acts()
-    inner_plan = (("Inner.", call("write", "w9")), ("Inner done.",))
+async def test_calls_with_one_id_keep_each_its_result() -> None:
+    done: list[str] = []
 
-    def make(acts: Acts) -> Agent[Any]:
-        inner, _ = durable_agent(acts, inner_plan)
+    def make() -> Agent[Any]:
+        @tool
+        async def first() -> str:
+            """Acts."""
+            done.append("first")
+            return "first did"
 
         @tool
-        async def ask(context: ToolContext[Any]) -> str:
-            """Asks another agent."""
-            return (await context.send(inner, "go")).output
+        async def second() -> str:
+            """Acts, too."""
+            done.append("second")
+            await asyncio.sleep(0)
+            return "second did"
 
-        return durable_agent(Acts(), ((call("ask", "a1"),), ("Done.",)), tools=[ask])[0]
-
-    request = make_request("Do it.", RUN, "t", None)
-    before = await finished(request, make(acts))
-    assert acts.done == ["w9"]
-    for end in range(len(before)):
-        told = before[:end]
-        acts = Acts()
-        events = await gone_on(told, request, make(acts))
-        check_laws(events)
-        assert acts.done == ([] if "a1" in begun(told) else ["w9"])
-        assert isinstance(events[-1], RunFinished)
-        # The story of the run counts the model calls of the agent in its tool, too.
-        assert events[-1].usage is not None
-        assert events[-1].usage.total_tokens >= 22
-
-
-async def test_a_hand_off_is_made_once() -> None:
-    def make(acts: Acts) -> Agent[Any]:
-        other, _ = durable_agent(acts, (("I act.", call("write", "w9")), ("Bye.",)), shift=1)
-        plan = (("To b.", call("transfer_to_b", "t1")),)
-        return durable_agent(Acts(), plan, tools=[handoff(other, "b")])[0]
+        plan = (("I do.", call("second", "x"), call("first", "x")), ("Done.",))
+        return durable_agent(Acts(), plan, tools=[first, second])[0]
 
     request = make_request("Do it.", RUN, "t", None)
-    before = await finished(request, make(Acts()))
-    assert isinstance(before[-1], RunFinished)
-    ended: set[str] = set()
+    before = await finished(request, make())
     for end in range(len(before)):
         told = before[:end]
-        acts = Acts()
-        events = await gone_on(told, request, make(acts))
-        check_laws(events)
-        ended.add(type(events[-1]).__name__)
-        if "w9" in begun(told):
-            assert acts.done == []
-        else:
-            assert acts.done == ["w9"]
-            assert isinstance(events[-1], RunFinished)
-    assert ended == {"RunFinished", "RunError"}
+        done.clear()
+        events = await gone_on(told, request, make())
+        messages = check_laws(events)
+        if "x" not in begun(told):
+            assert sorted(done) == ["first", "second"]
+            continue
+        assert done == []
+        stored = {
+            event.part.name: event.part
+            for event in told
+            if isinstance(event, PartFinished) and isinstance(event.part, ToolResultPart)
+        }
+        results = messages[2].tool_results
+        assert [part.name for part in results] == ["second", "first"]
+        for part in results:
+            if part.name in stored:
+                assert part.result == f"{part.name} did"
+            else:
+                assert "outcome unknown" in str(part.result)
+
+
+async def test_a_long_log_is_read_piece_by_piece() -> None:
+    """Also of a log that gives few events at a time nothing is lost."""
+    request = make_request("Do it.", RUN, "t", None)
+    before = await finished(request, durable_agent(Acts())[0])
+    pages: list[int] = []
+
+    class Paged(MemoryLog):
+        async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
+            page = (await super().read(run_id, from_offset))[:7]
+            pages.append(len(page))
+            return page
+
+    a, _ = durable_agent(Acts())
+    async with Paged() as log, Runs(log, agents={"a": a}, lease_seconds=30) as runs:
+        await dead_log(log, before[:-1], request)
+        assert await runs.drive(RUN) is False
+        assert max(pages) == 7
+        events = await read(runs)
+    assert same(events[:-1], before[:-1])
+    last, whole = events[-1], before[-1]
+    assert isinstance(last, RunFinished)
+    assert isinstance(whole, RunFinished)
+    assert (last.result, last.usage) == (whole.result, whole.usage)

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import RunLogError
-from dragoman.event import Event, PartDelta, RunError, RunFinished, event_from_json, event_to_json
-from dragoman.fold import fold, unfold
-from dragoman.message import Message
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    RunError,
+    RunFinished,
+    event_from_json,
+    event_to_json,
+)
+from dragoman.fold import fold, part_events, unfold
+from dragoman.message import DataPart, Message, Role
 from dragoman.runs import Lease, RunLog, Runs, memory_log, open_log
 from dragoman.runs.batch import pack_events, unpack_events
-from dragoman.runs.driver import closing_events
+from dragoman.runs.closing import closing_events
 from support import strategies as some
 from support.runs import speaker
 
@@ -154,6 +166,29 @@ def test_rows_hold_events_as_they_were(history: list[Message]) -> None:
     assert [event for _, data in rows for event in unpack_events(data)] == events
     assert sum(count for count, _ in rows) == len(events)
     assert [event_from_json(event_to_json(event)) for event in events] == events
+
+
+async def test_a_row_has_the_bytes_of_a_file_once(shared_url: str) -> None:
+    image = DataPart(bytes(range(256)) * 1024, "image/png")
+    events = [MessageStarted("m", Role.MODEL), *part_events("m", 0, image)]
+    end = events[-1]
+    assert isinstance(end, PartFinished)
+    # What is no repetition stays as it is.
+    other = msgspec.structs.replace(end, index=1)
+    changed = msgspec.structs.replace(end, part=DataPart(b"other", "image/png"))
+    events += [end, other, *part_events("m", 2, image)[:-1], changed, MessageFinished("m")]
+    rows = pack_events(events)
+    assert [event for _, data in rows for event in unpack_events(data)] == events
+    once = len(base64.b64encode(image.data))
+    assert sum(len(data) for _, data in rows) < 4 * once + 4096
+    assert sum(len(data) for _, data in pack_events(part_events("m", 0, image))) < once + 1024
+    async with open_log(shared_url) as log:
+        lease = await log.lease("r", "me", 1000)
+        await log.append("r", 0, events, lease=lease)
+        for offset in range(len(events)):
+            page = await log.read("r", offset)
+            assert page == events[offset : offset + len(page)]
+            assert page
 
 
 async def test_many_runs_are_one_commit_at_a_time(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from dragoman.event import (
 from dragoman.message import Message, Role, ToolResultPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, Runs, RunStatus, memory_log, open_log
-from dragoman.runs.driver import closing_events
+from dragoman.runs.closing import closing_events
 from dragoman.runs.tail import RunTail
 from dragoman.testing import ScriptedModel
 from dragoman.tools.context import PROGRESS

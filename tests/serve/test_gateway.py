@@ -294,7 +294,9 @@ def _result(call: Any) -> Any:
     [
         ({"": "openai:gpt-4o"}, "name of 1 to"),
         ({"a": "nobody:x"}, 'the model "a"'),
-        ({"a*": "openai:gpt-4o"}, "has a *"),
+        ({"a": "openai:gpt-*"}, "has a *"),
+        ({"a**": "openai:gpt-4o"}, "has a * too many"),
+        ({"a*": "nobody:x"}, 'the model "a*"'),
         ({"a*": "*:x"}, "provider before the *"),
         ("openai:*", "list of model strings"),
         (["openai:gpt-*-*"], "has a *"),
@@ -332,6 +334,39 @@ def test_a_key_for_a_provider_that_no_model_has_is_a_slip() -> None:
 def test_a_pattern_is_what_it_says(name: str, served: bool) -> None:
     gateway = serve.Gateway({"openai:gpt-*": "openai:gpt-*", "fast-*": "groq:llama-*"}, keys={})
     assert gateway.serves(name) is served
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("claude-opus-5", "gpt-5"),
+        ("claude-own", "o3"),  # its own name wins
+        ("gpt-9", "gpt-9"),  # so does a pattern
+        ("other", "mini"),
+        ("x" * 201, None),
+    ],
+)
+async def test_a_catch_all_gets_every_name_that_nothing_else_fits(
+    name: str, asked: str | None
+) -> None:
+    gateway = serve.Gateway(
+        {
+            "claude-*": "openai:gpt-5",
+            "*": ["openai:mini"],
+            "claude-own": "openai:o3",
+            "gpt-*": "openai:gpt-*",
+        },
+        keys={"openai": "sk-1"},
+        transport=Player({}),
+    )
+    assert gateway.serves(name) is (asked is not None)
+    assert set(gateway.names) == {"claude-*", "*", "claude-own", "gpt-*"}
+    assert {model.name for model in await gateway.models() if "*" in model.name} == set()
+    if asked is None:
+        with pytest.raises(ModelNotFoundError):
+            gateway.model_string(name)
+    else:
+        assert gateway.model_string(name) == f"openai:{asked}"
 
 
 async def test_a_pattern_leads_to_the_model_of_the_name() -> None:

@@ -62,7 +62,7 @@ def test_a_file_says_what_the_arguments_say(tmp_path: Path) -> None:
         ("max_tokens = 100", "max_tokens = true", "line 4, max_tokens", "must be a whole number"),
         ("[models]", "[model]", "line 6, model", "did you mean models?"),
         ('"openai:gpt-4o-mini"', '"opnai:gpt-4o-mini"', "line 7, models.fast", "openai"),
-        ('"groq:llama-*"', '"groq:llama"', "line 9, models.llama-*", "has a *"),
+        ('"llama-*" =', '"llama" =', "line 9, models.llama", "has a *"),
         (
             "[providers.groq]",
             "[providers.mistral]",

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dragoman import Agent, serve
 from dragoman.errors import SettingsError
+from dragoman.memory import Memory
+from dragoman.runs import open_log
 from dragoman.serve.http.processes import check_processes, count_processes
+from dragoman.testing import ScriptedModel
 from support.ports import free_port
 
 pytestmark = pytest.mark.mend("1.15")
@@ -37,12 +43,44 @@ def test_the_number_of_processes_is_read_off_what_a_worker_knows(
 
 
 def test_what_is_kept_in_memory_belongs_to_one_process() -> None:
-    check_processes(is_in_memory=True, count=1)
-    check_processes(is_in_memory=False, count=4)
+    check_processes(["answers (store=)"], 1)
+    check_processes([], 4)
     with pytest.raises(
-        SettingsError, match=r'4 processes.*store="sqlite:///server.db".*store=None'
+        SettingsError,
+        match=r'4 processes.*answers \(store=\) in.*"sqlite:///server.db".*store=None',
     ):
-        check_processes(is_in_memory=True, count=4)
+        check_processes(["answers (store=)"], 4)
+
+
+@pytest.mark.parametrize(
+    ("memory", "options", "in_memory"),
+    [
+        (None, {}, "answers (store=)"),
+        (None, {"store": None}, None),
+        (None, {"store": "sqlite:///FILE"}, None),
+        (None, {"store": "sqlite:///FILE", "log": "memory:"}, "answers in the background (log=)"),
+        ("memory:", {"store": None}, "threads of agents (memory=)"),
+        ("sqlite:///FILE", {"store": None}, None),
+    ],
+)
+def test_all_that_is_kept_in_memory_is_told(
+    memory: str | None, options: dict[str, Any], in_memory: str | None, tmp_path: Path
+) -> None:
+    def place(url: Any) -> Any:
+        return url and url.replace("FILE", str(tmp_path / "server.db"))
+
+    options = {name: place(value) for name, value in options.items()}
+    if "log" in options:
+        options["log"] = open_log(options["log"])
+    model = ScriptedModel("Hi.")
+    agent = Agent(model, memory=Memory(place(memory))) if memory else Agent(model)
+    service = serve.app(agent, **options).state.service
+    service.check_processes(1)
+    if in_memory is None:
+        service.check_processes(2)
+    else:
+        with pytest.raises(SettingsError, match=re.escape(in_memory)):
+            service.check_processes(2)
 
 
 @pytest.mark.slow
@@ -74,8 +112,8 @@ def test_workers_of_uvicorn_refuse_to_keep_answers_in_memory(
         said: list[str] = []
         for line in server.stdout:
             said.append(line)
-            if "keeps answers in the memory" in line or "startup complete" in line:
+            if "keeps answers (store=) in the memory" in line or "startup complete" in line:
                 break
         server.terminate()
         server.stdout.read()
-    assert ("keeps answers in the memory" in said[-1]) == (store is not None), said
+    assert ("keeps answers (store=) in the memory" in said[-1]) == (store is not None), said

@@ -1,36 +1,38 @@
-"""Durable runs for tests: an agent whose model follows the conversation, what its tools did, and the
-laws that the log of a run must keep, however often its process died."""
+"""Durable runs for tests: an agent whose model follows the conversation, and what its tools did. The
+laws of their logs are the kit's."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman import Agent, Message, ToolContext, Usage, fold, tool, unfold
-from dragoman.event import (
-    Event,
-    MessageDropped,
-    MessageFinished,
-    MessageStarted,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-    RunError,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    StepStarted,
-    is_calls_begun,
-    without_inner_runs,
-)
+from dragoman import Agent, Message, ToolContext, Usage, tool, unfold
+from dragoman.event import Event, PartDelta
 from dragoman.message import FinishReason, Role, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.runs.memory_log import MemoryLog
+from dragoman.testing.engine import laws
+from dragoman.testing.engine.laws import check_open
+from dragoman.testing.engine.laws import list_begun_calls as begun
+from dragoman.testing.engine.laws import list_unknown_outcomes as outcome_unknown
 from support.model import PROVIDER
+
+__all__ = [
+    "PLAN",
+    "RUN",
+    "Acts",
+    "Follower",
+    "begun",
+    "call",
+    "check_laws",
+    "check_open",
+    "dead_log",
+    "durable_agent",
+    "expire",
+    "outcome_unknown",
+]
 
 RUN = "r"
 
@@ -48,10 +50,11 @@ class Follower:
         self.asked += 1
         place = sum(message.role is Role.MODEL for message in request.messages)
         place -= self.shift
-        said = Message.model(*self.plan[place]).replace(
+        said = Message.model(*self.say(place, request))
+        said = said.replace(
             id=f"m{place}-{self.asked}-{id(self)}",
             finish_reason=FinishReason.tool_calls
-            if place + 1 < len(self.plan)
+            if any(isinstance(part, ToolCallPart) for part in said.content)
             else FinishReason.stop,
             usage=Usage(input_tokens=10, output_tokens=1, total_tokens=11),
         )
@@ -62,6 +65,10 @@ class Follower:
                     await asyncio.sleep(self.seconds)
             else:
                 yield event
+
+    def say(self, place: int, request: ModelRequest) -> Sequence[Any]:
+        """What the model says at its place."""
+        return self.plan[place]
 
 
 def call(name: str, call_id: str, **arguments: Any) -> ToolCallPart:
@@ -113,9 +120,9 @@ def durable_agent(
     shift: int = 0,
     **how: Any,
 ) -> tuple[Agent[Any], Follower]:
-    model = Follower(plan, seconds, shift)
+    model = how.pop("model", Follower)(plan, seconds, shift)
     tools = [*acts.tools(), *how.pop("tools", ())]
-    return Agent(PROVIDER, middleware=[model], tools=tools, **how), model
+    return Agent(how.pop("provider", PROVIDER), middleware=[model], tools=tools, **how), model
 
 
 async def dead_log(
@@ -138,101 +145,6 @@ def expire(log: MemoryLog, run_id: str = RUN) -> None:
     log._ledger.lease_ends[run_id] = 1e-9
 
 
-def begun(events: Iterable[Event]) -> list[str]:
-    """Ids of the calls that have a mark, in order."""
-    return [name for event in events if is_calls_begun(event) for name in event.value]  # type: ignore[union-attr]
-
-
 def check_laws(events: Sequence[Event], run_id: str = RUN) -> list[Message]:
     """Checks what holds for the log of every run that is over. Returns its messages."""
-    own = without_inner_runs(events)
-    check_places(own, run_id)
-    check_open(events)
-    names = [event.name for event in own if isinstance(event, StepStarted)]
-    assert len(names) == len(set(names)), names
-    messages = fold(events)
-    ids = [message.id for message in messages]
-    assert len(ids) == len(set(ids)), ids
-    for before, after in pairwise(messages):
-        assert before.role != after.role, [message.role for message in messages]
-        if before.role is Role.MODEL:
-            check_pairs(before, after)
-    return messages
-
-
-def check_places(own: Sequence[Event], run_id: str) -> None:
-    started = [event for event in own if isinstance(event, RunStarted)]
-    assert [event.run_id for event in started] == [run_id]
-    ends = [event for event in own if isinstance(event, RunFinished | RunError)]
-    assert ends == list(own[-1:])
-
-
-def check_pairs(asked: Message, answered: Message) -> None:
-    """Each call of a message has one result in the next."""
-    calls = Counter(piece.id for piece in asked.tool_calls)
-    results = Counter(piece.id for piece in answered.tool_results)
-    assert calls == results or not results, (calls, results)
-
-
-def check_open(events: Sequence[Event]) -> None:
-    """Messages, parts and steps are spoken of while they are open only, and all are closed."""
-    messages: dict[str, set[int]] = {}
-    steps: set[tuple[str, str | None]] = set()
-    for event in events:
-        if isinstance(event, MessageStarted):
-            assert event.message_id not in messages, event
-            messages[event.message_id] = set()
-        elif isinstance(event, MessageFinished | MessageDropped):
-            assert messages.pop(event.message_id, None) is not None, event
-        elif isinstance(event, PartStarted):
-            messages[event.message_id].add(event.index)
-        elif isinstance(event, PartDelta | PartFinished):
-            assert event.index in messages[event.message_id], event
-        elif isinstance(event, StepStarted):
-            steps.add((event.name, event.run_id))
-        elif isinstance(event, StepFinished):
-            steps.remove((event.name, event.run_id))
-    assert not messages, messages
-    assert not steps, steps
-
-
-def outcome_unknown(messages: Iterable[Message]) -> list[str]:
-    """Ids of the calls whose results say that nobody knows what they did."""
-    return [
-        part.id
-        for message in messages
-        for part in message.tool_results
-        if part.is_error and "outcome unknown" in str(part.result)
-    ]
-
-
-Check = Callable[[Sequence[Event]], None]
-
-
-def work(url: str, acts: str, lease_seconds: float, seconds: float, kills_at: str = "") -> None:
-    """A process that drives durable runs until it is killed. `seconds`: for each piece of a word of
-    its model, and for each tool. `kills_at`: id of a call at whose start it kills itself."""
-    import os
-    import signal
-
-    from dragoman.runs import Runs, open_log
-
-    class Deadly(Acts):
-        async def act(self, call_id: str) -> str:
-            if call_id != kills_at:
-                return await super().act(call_id)
-            self.seconds = 0.0
-            await super().act(call_id)
-            os.kill(os.getpid(), signal.SIGKILL)
-            return ""
-
-    a, _ = durable_agent(Deadly(Path(acts), seconds), seconds=seconds)
-
-    async def main() -> None:
-        async with (
-            open_log(url) as log,
-            Runs(log, agents={"a": a}, lease_seconds=lease_seconds, poll_seconds=0.05) as runs,
-        ):
-            await runs.work()
-
-    asyncio.run(main())
+    return laws.check_laws(events, run_id)

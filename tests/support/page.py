@@ -1,96 +1,99 @@
-"""A server with scripted agents and the page, in a process of its own."""
+"""An application with a page, and what asks it."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import threading
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from typing import Any
 
-from support.ports import free_port
+import msgspec
 
-__all__ = ["CHROMIUM", "ROOT", "SHOTS", "Relay", "free_port", "served"]
+from dragoman import Agent, serve, tool
+from dragoman.event import Event, event_from_json
+from dragoman.memory import Memory
+from dragoman.message import Message, ToolCallPart
+from dragoman.request import ModelRequest
+from dragoman.serve import AgentPolicy
+from dragoman.testing import ScriptedModel
+from support.asgi import Exchange, exchange
 
-ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-SHOTS = Path(os.environ.get("DRAGOMAN_SHOTS", ROOT / ".cache" / "page" / "shots"))
-"""Where the pictures of a test run are kept."""
+__all__ = ["HEADER", "OTHER", "OWN", "Page", "costs", "frames", "page_agent", "page_app"]
+
+HEADER = {"x-dragoman-page": "1"}
+OWN, OTHER = "anthropic:claude-sonnet-4-6", "openai:gpt-4o"
 
 
-@contextmanager
-def served(port: int, *keys: str, **environment: str) -> Iterator[str]:
-    """Serves the agents in a process of their own, which is killed at the end."""
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "page" / "page_agents.py"), str(port), *keys],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{url}/page/session").close()
-                break
-            except OSError:
-                if process.poll() is not None:
-                    raise RuntimeError("the server has ended") from None
-                time.sleep(0.1)
-        yield url
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+@tool(requires_approval=True, editable=True)
+def pay(sum: int) -> int:
+    """Pays."""
+    return sum
 
 
-class Relay:
-    """A port that leads to another one, and can be cut like a cable."""
+def replies(request: ModelRequest) -> Any:
+    last = request.messages[-1]
+    if last.tool_results:
+        return "Paid."
+    if "pay" in last.text:
+        call = ToolCallPart(f"c{len(request.messages)}", "pay", {"sum": 1})
+        return Message.model("I pay.", call)
+    return f"Seen {len(request.messages)}: {last.text}"
 
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._is_cut = False
-        self._open: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut(self) -> None:
-        """Ends all connections, and those that come."""
-        self._is_cut = True
-        for held in self._open:
-            with suppress(OSError):
-                held.shutdown(socket.SHUT_RDWR)
-        self._open.clear()
+def scripted(name: str, reply: Any = None) -> ScriptedModel:
+    return ScriptedModel.like(name, reply or replies, key_required=False)
 
-    def mend(self) -> None:
-        self._is_cut = False
 
-    def close(self) -> None:
-        self.cut()
-        self._listener.close()
+def page_agent(memory: Memory | None = None, reply: Any = None, **options: Any) -> Agent[None]:
+    return Agent(scripted(OWN, reply), tools=[pay], memory=memory, **options)
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            if self._is_cut:
-                near.close()
-                continue
-            far = socket.create_connection(("127.0.0.1", self._target))
-            self._open += [near, far]
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
 
-    def _copy(self, source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                sink.sendall(data)
-        for held in (source, sink):
-            held.close()
+def page_app(*, memory: bool = True, reply: Any = None, **options: Any) -> Any:
+    agent = page_agent(Memory("memory:") if memory else None, reply)
+    policy = AgentPolicy(models=(scripted(OTHER),))
+    return serve.app({"a": agent}, policy=policy, page=True, **options)
+
+
+class Page:
+    """Asks as the page does."""
+
+    def __init__(self, app: Any, headers: dict[str, str] | None = None) -> None:
+        self.app = app
+        self.headers = {**HEADER, **(headers or {})}
+
+    async def __call__(self, method: str, path: str, body: object = b"") -> Exchange:
+        return await exchange(self.app, method, path, body, headers=self.headers)
+
+    async def get(self, path: str) -> Any:
+        got = await self("GET", path)
+        assert got.status == 200, got.body
+        return got.json
+
+    async def start(self, thread: str, **body: Any) -> str:
+        """Starts a run and waits for its end."""
+        got = await self("POST", f"/page/threads/{thread}/runs", body)
+        assert got.status == 202, got.body
+        run_id = got.json["run_id"]
+        await self.events(run_id)
+        return run_id
+
+    async def events(self, run_id: str, start: int = 0) -> list[tuple[int, Event]]:
+        got = await self("GET", f"/page/runs/{run_id}/events?from={start}")
+        assert got.status == 200, got.body
+        return frames(got.body)
+
+
+def frames(data: bytes) -> list[tuple[int, Event]]:
+    """The events of a stream, each with its id."""
+    found: list[tuple[int, Event]] = []
+    for frame in data.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in frame.split("\n") if ": " in line)
+        if "id" in fields:
+            found.append((int(fields["id"]), event_from_json(fields["data"])))
+    return found
+
+
+def costs(data: bytes) -> list[Any]:
+    """The costs that a stream tells."""
+    return [
+        msgspec.json.decode(frame.split("data: ", 1)[1])
+        for frame in data.decode().split("\n\n")
+        if frame.startswith("event: cost")
+    ]

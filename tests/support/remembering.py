@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import wires
-from dragoman.codec import dump_with_history, history_pieces
+from dragoman.codec import dump_pieces, dump_with_history
 from dragoman.codec.digest import compute_prefix
 from dragoman.codec.dump_cache import History
 from dragoman.codec.signature_check import find_unreadable
@@ -107,6 +107,6 @@ def dumped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counted.append(len(messages))
         return find_unreadable(messages, *rest)
 
-    for each in (dump_with_history, history_pieces):
+    for each in (dump_with_history, dump_pieces):
         monkeypatch.setattr(each, "find_unreadable", counting)
     return counted

@@ -43,6 +43,7 @@ class Scripted:
     edits = True
     detaches = references = False
     working_memories = ()
+    has_threads_in_memory = False
 
     def __init__(self, *steps: Event | float | Exception | Message) -> None:
         self._steps = steps

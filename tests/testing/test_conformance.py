@@ -205,6 +205,7 @@ def test_the_documented_behaviours_are_the_checked_ones() -> None:
     assert format_table(testing.PROVIDER_CHECKS) in text
     assert format_table(testing.WIRE_CHECKS) in text
     assert format_table(testing.STORE_CHECKS) in text
+    assert format_table(testing.ENGINE_CHECKS) in text
 
 
 def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

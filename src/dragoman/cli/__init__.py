@@ -26,7 +26,7 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
 
     from typer import TyperException
 
-    from dragoman.cli.app import app
+    from dragoman.cli.app import add_chat, app
     from dragoman.cli.terminal import find_exit_code, report
     from dragoman.errors import DragomanError
 
@@ -34,7 +34,9 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
         # A character that the terminal cannot encode must not end an answer.
         reconfigure(errors="replace")
     try:
-        return app(arguments, prog_name="dragoman", standalone_mode=False) or 0
+        # `serve --processes` needs the arguments for its processes.
+        words = add_chat(sys.argv[1:] if arguments is None else arguments)
+        return app(words, prog_name="dragoman", standalone_mode=False, obj=words) or 0
     except (DragomanError, TyperException) as error:
         report(error)
         return find_exit_code(error)

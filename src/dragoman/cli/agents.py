@@ -46,7 +46,7 @@ def check_names(loaded: Sequence[tuple[str, Any]], option: str) -> None:
     names = [name for name, _ in loaded]
     if len(set(names)) < len(names):
         raise typer.BadParameter(
-            f"two targets are named {max(names, key=names.count)!r}; clients could not tell them apart",
+            f"two targets are named {max(names, key=names.count)!r}; give one of them another name",
             param_hint=option,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
@@ -14,13 +16,19 @@ from dragoman.cli.generate import generate
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
+from dragoman.cli.runs import attach, cancel, list_runs, retry
+from dragoman.cli.runs import show as show_run
 from dragoman.cli.serve import serve
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
+from dragoman.cli.ui import ui
+from dragoman.cli.worker import worker
 
-__all__ = ["app"]
+__all__ = ["add_chat", "app"]
 
+_SLIP = 0.7
+"""How alike a word and the name of a command must be for a slip of the keys, from 0 to 1."""
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(
@@ -41,6 +49,9 @@ _local = typer.Typer(
 _memory = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="A store of conversations as a whole."
 )
+_runs = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The runs in a log: durable and other ones."
+)
 _threads = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The conversations of chat --thread."
 )
@@ -53,6 +64,8 @@ app.command()(decode)
 app.command()(convert)
 app.command()(plan)
 app.command()(serve)
+app.command()(ui)
+app.command()(worker)
 app.command()(mcp)
 _embed.command()(create)
 _embed.command()(search)
@@ -60,6 +73,12 @@ _embed.command()(text)
 app.add_typer(_embed, name="embed")
 _local.command()(pull)
 app.add_typer(_local, name="local")
+_runs.command(name="list")(list_runs)
+_runs.command()(attach)
+_runs.command()(cancel)
+_runs.command()(retry)
+_runs.command(name="show")(show_run)
+app.add_typer(_runs, name="runs")
 _threads.command(name="list")(list_threads)
 _threads.command()(show)
 _threads.command()(export)
@@ -68,6 +87,24 @@ _threads.command(name="search")(search_threads)
 app.add_typer(_threads, name="threads")
 _memory.command()(index)
 app.add_typer(_memory, name="memory")
+
+
+_NAMES = (
+    *("--help", "-h", "--version"),
+    *(each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands),
+    *(str(group.name) for group in app.registered_groups),
+)
+"""What may stand first on a command line."""
+
+
+def add_chat(words: Sequence[str]) -> list[str]:
+    """Returns the words of a command line. One that begins with a prompt, or with an option of
+    `chat`, is one of `chat`. A word that is nearly a command is not taken for a prompt."""
+    first = words[0] if words else "--help"
+    is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
+    if first in _NAMES or is_slip:
+        return [*words]
+    return ["chat", *words]
 
 
 def _version(wanted: bool) -> None:
@@ -91,7 +128,7 @@ def dragoman(
     """One conversation, every model provider.
 
     \b
-    dragoman chat "Why is the sky blue?"       ask the embedded model: no key, no network
+    dragoman "Why is the sky blue?"            ask the embedded model: no key, no network
     dragoman chat -m openai:gpt-4o "Hello"     ask a hosted model; needs OPENAI_API_KEY
     dragoman chat                              hold a conversation, in a terminal
     dragoman chat --thread trip                store it; dragoman chat -c continues the last one
@@ -101,6 +138,8 @@ def dragoman(
     dragoman plan google chat.json             show what a conversation would lose with another model
     dragoman serve                             serve the embedded model to clients of any model API
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
+    dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
+    dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman providers                         list the providers and what each can do
 

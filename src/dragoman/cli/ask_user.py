@@ -64,7 +64,7 @@ def summarize(interrupt: Interrupt) -> str:
 
 
 def _describe_question(interrupt: Interrupt) -> str:
-    """Returns what the terminal shows above a question of a waiting run: reason, call, message,
+    """Returns what the user is shown above a question of a waiting run: reason, call, message,
     address and schema."""
     url = interrupt.metadata.get("url")
     lines = [
@@ -80,7 +80,8 @@ def _describe_question(interrupt: Interrupt) -> str:
 
 
 def _describe_call(interrupt: Interrupt, *, pretty: bool = False) -> str:
-    """Returns the name and arguments of the interrupt's call, or an empty text."""
+    """Returns the name and arguments of the interrupt's call as the user is asked about it, or an
+    empty text."""
     call = interrupt.call
     return (
         ""
@@ -90,8 +91,8 @@ def _describe_call(interrupt: Interrupt, *, pretty: bool = False) -> str:
 
 
 def _visible_json(value: Any, *, pretty: bool = False) -> str:
-    """Returns JSON with every invisible character escaped: what is approved must be what is
-    read."""
+    """Returns the JSON that the user is asked about with every invisible character escaped: what is
+    approved must be what is read."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
     if pretty and len(text) > _WIDTH:
         text = msgspec.json.format(text)
@@ -107,8 +108,8 @@ def _escape_character(sign: str) -> str:
 async def _read_until_valid(
     terminal: Terminal, read: Callable[[], Awaitable[Sequence[Resume]]]
 ) -> Resume:
-    """Reads until one of the possible meanings of a line is valid, and shows the error of the first
-    one otherwise."""
+    """Asks the user until one of the possible meanings of a line is valid, and shows the error of
+    the first one otherwise."""
     while True:
         try:
             return _choose_valid(await read(), terminal)
@@ -150,8 +151,8 @@ async def _ask_approval(interrupt: Interrupt, terminal: Terminal) -> Resume:
 
 
 async def _read_arguments(interrupt: Interrupt, terminal: Terminal) -> Resume:
-    """Returns an approval with edited arguments. After an error the line has the typed text
-    again."""
+    """Asks the user for edited arguments and returns the approval with them. After an error the
+    line has the typed text again."""
     text = "{}"
     if interrupt.call is not None:
         text = _visible_json(interrupt.call.arguments)
@@ -212,7 +213,7 @@ async def _ask_result(interrupt: Interrupt, terminal: Terminal) -> Resume:
 
 
 def _decode_json_answer(text: str, wanted_type: Any = Any) -> Any:
-    """Returns JSON as a value of the type.
+    """Returns the user's answer in JSON as a value of the type.
 
     Raises:
         ValueError: it is not JSON, or of another type.

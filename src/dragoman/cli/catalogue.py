@@ -39,8 +39,8 @@ def providers(json: _Json = False) -> None:
     dragoman providers
     dragoman providers --json
     """
+    from dragoman.providers.capability_table import capability_table
     from dragoman.providers.registry import REGISTRY
-    from dragoman.providers.table import capability_table
 
     rows = capability_table(REGISTRY.providers())
     # A broken plug-in must not hide the other providers.
@@ -123,7 +123,7 @@ def models(
 
 
 def _show_profile(model: str, *, why: bool, json: bool) -> None:
-    """Prints the profile of one model for `dragoman models`."""
+    """Prints from the catalogue the profile of one model for `dragoman models`."""
     from dragoman import profiles
 
     if json:
@@ -134,7 +134,8 @@ def _show_profile(model: str, *, why: bool, json: bool) -> None:
 
 
 def _echo_profile(model: str, *, why: bool, indent: int) -> None:
-    """Writes a line for each known field of a model's profile, with its source if asked."""
+    """Writes for the catalogue of models a line for each known field of a model's profile, with its
+    source if asked."""
     from dragoman import profiles
 
     profile = profiles.get(model)
@@ -150,7 +151,7 @@ def _echo_profile(model: str, *, why: bool, indent: int) -> None:
 
 
 def _format_value(value: object) -> str:
-    """Returns a profile's value as `dragoman models` prints it."""
+    """Returns a profile's value as the catalogue (`dragoman models`) prints it."""
     if value is True or value is False:
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -165,8 +166,8 @@ def _format_value(value: object) -> str:
 
 
 def _find_heading(kinds: tuple[str, ...]) -> str:
-    """Returns the heading of a model in the list: its first kind, with images, audio and speech
-    under `media`."""
+    """Returns the heading of a model in the catalogue: its first kind, with images, audio and
+    speech under `media`."""
     first_kind = kinds[0]
     if first_kind in ("image", "audio", "tts"):
         return "media"

@@ -36,7 +36,7 @@ Reasoning = Literal["off", "low", "medium", "high"] | int
 
 
 def _check_effort(text: str | None) -> str | None:
-    """Returns a reasoning effort, by name or as a number of tokens.
+    """Returns the reasoning effort of `dragoman chat`, by name or as a number of tokens.
 
     Raises:
         BadParameter: it is neither.
@@ -49,7 +49,8 @@ def _check_effort(text: str | None) -> str | None:
 
 
 def _load_schema(argument: str) -> Json:
-    """Returns a JSON Schema from the option, or from the file that `@path` names.
+    """Returns a JSON Schema from the option of `dragoman chat`, or from the file that `@path`
+    names.
 
     Raises:
         BadParameter: it is not a JSON object.
@@ -225,8 +226,8 @@ def chat(
 def _find_model_of_thread(
     store: str | None, thread: str | None, usual: str | None, base_url: str | None
 ) -> tuple[str | None, str | None]:
-    """Returns the model that answered last in a conversation and the base URL for it, or `usual` if
-    the conversation is new.
+    """Returns the model that answered last in the conversation that `dragoman chat` goes on with
+    and the base URL for it, or `usual` if the conversation is new.
 
     A conversation with one model must not go to another one only because a variable changed.
     """
@@ -256,8 +257,8 @@ def _find_model_of_thread(
 
 
 def _load_early(model: str) -> None:
-    """Starts to load the embedded model, if it is the one, while the rest of the program is
-    imported."""
+    """Starts to load the embedded model of `dragoman chat`, if it is the one, while the rest of the
+    program is imported."""
     from dragoman.model.resolve_model import parse_model_string
 
     string = parse_model_string(model)
@@ -277,8 +278,8 @@ async def _answer_once(
     verbose: bool,
     json: bool,
 ) -> int:
-    """Asks once and returns the exit code. JSON by a schema is shown when it is complete and valid;
-    until then a terminal shows its end."""
+    """Chats once: asks, answers and returns the exit code. JSON by a schema is shown when it is
+    complete and valid; until then a terminal shows its end."""
     from asyncio import CancelledError
     from functools import reduce
     from operator import add
@@ -326,7 +327,7 @@ async def _answer_once(
 def _results_to_json(
     results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None
 ) -> Json:
-    """Returns what `--json` prints for the runs of one prompt."""
+    """Returns what `dragoman chat --json` prints for the runs of one prompt."""
     last = results[-1]
     messages = [message for result in results for message in result.messages]
     fields: Json = {

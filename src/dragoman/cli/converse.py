@@ -59,9 +59,9 @@ class _Conversation:
         self.ended = False
 
     async def send(self, line: str, *, schema: Json | None, verbose: bool) -> None:
-        """Sends a prompt, and asks for what the answer waits for. An answer that was stopped or
-        failed stays in the history as far as it was shown. If the model said nothing, neither it
-        nor the prompt stays."""
+        """Sends a prompt of the conversation at the terminal, and asks for what the answer waits
+        for. An answer that was stopped or failed stays in the history as far as it was shown. If
+        the model said nothing, neither it nor the prompt stays."""
         parts = parse_prompt(line)
         # Only the first answer of a local model waits for its load.
         if self.model not in self.warm:
@@ -188,15 +188,15 @@ def _start_anew(talk: _Conversation, _: str) -> None:
 
 
 def _switch_model(talk: _Conversation, name: str) -> None:
-    """Switches the model, and prints the current one."""
+    """Switches the model of the conversation at the terminal, and prints the current one."""
     if name:
         talk.model = _resolve_model(name, parse_model_string(talk.model).provider)
     echo(talk.model)
 
 
 def _resolve_model(name: str, current: str) -> str:
-    """Returns the model string that `/model NAME` means: a full model string, or a model of the
-    current provider.
+    """Returns the model string that `/model NAME` means in a conversation at the terminal: a full
+    model string, or a model of the current provider.
 
     Raises:
         AuthenticationError: the provider needs a key, and there is none.

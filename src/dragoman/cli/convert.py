@@ -179,7 +179,8 @@ def convert(
 
 
 def _parse_size(size: str) -> int:
-    """Returns the bytes of a size such as `500`, `500K`, `64M` or `2G`.
+    """Returns the bytes of a size in an option of `dragoman convert`, such as `500`, `500K`, `64M`
+    or `2G`.
 
     Raises:
         BadParameter: it is not a size.
@@ -256,7 +257,7 @@ def _convert_all(
 def _check_options(
     job: Job, paths: list[str], output: str, report: str | None, *, resume: bool
 ) -> None:
-    """Raises `BadParameter` for options that exclude each other."""
+    """Raises `BadParameter` for options of `dragoman convert` that exclude each other."""
     from dragoman.formats.conversion import check_version
     from dragoman.formats.registry import layout
 
@@ -296,7 +297,7 @@ def _check_format(name: str, option: str) -> str:
 
 
 def _resolve_model(model: str) -> tuple[Origin, str]:
-    """Returns the model of a model string as an origin, and its wire."""
+    """Returns the model that `dragoman convert` is given as an origin, and its wire."""
     from dragoman.message import Origin
     from dragoman.model.resolve_model import parse_model_string
     from dragoman.providers.registry import REGISTRY
@@ -309,7 +310,8 @@ def _resolve_model(model: str) -> tuple[Origin, str]:
 
 
 def _count_cores() -> int:
-    """Returns the number of cores that this process may use."""
+    """Returns the number of cores that this process may use, the default of `dragoman convert
+    --jobs`."""
     # A container may allow fewer cores than the machine has. macOS and Windows cannot tell.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -324,8 +326,8 @@ def _print_note(text: str, *, quiet: bool) -> None:
 
 @contextmanager
 def _show_progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int, Summary], None]]:
-    """Shows a bar if standard error is a terminal. Yields a function of the bytes read and the
-    summary so far.
+    """Shows the bar of `dragoman convert` if standard error is a terminal. Yields a function of the
+    bytes read and the summary so far.
 
     `total`: all bytes, if known.
     """
@@ -353,7 +355,8 @@ def _show_progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int
 
 
 def _format_summary(summary: Summary) -> str:
-    """Returns a line with the numbers of conversations, and a table of what was lost."""
+    """Returns the summary of `dragoman convert`: a line with the numbers of conversations, and a
+    table of what was lost."""
     written = summary.conversations - summary.left_out
     parts = [f"{written:,} of {summary.conversations:,} conversations written"]
     if summary.unreadable:

@@ -182,8 +182,8 @@ def _format_line(conversion: Converted, value: Any, job: Job) -> bytes:
 
 
 def _losses_to_json(conversion: Converted, job: Job) -> list[Json]:
-    """Returns the losses of a conversation for the report. A lost field that is copied anyway is no
-    loss."""
+    """Returns the losses of a converted conversation for the report. A lost field that is copied
+    anyway is no loss."""
     return [
         {
             "message": loss.message,
@@ -301,7 +301,7 @@ def _receive_chunk_result(connection: Connection) -> ConvertedChunk:
 
 @contextmanager
 def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
-    """Starts processes, yields a pipe to each, and ends them with the block."""
+    """Starts processes that convert chunks, yields a pipe to each, and ends them with the block."""
     # Forked processes would share locks and threads of this one.
     context = get_context("spawn")
     pipes = [context.Pipe() for _ in range(jobs)]

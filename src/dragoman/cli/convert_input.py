@@ -49,7 +49,7 @@ def sum_sizes(files: Sequence[str]) -> int | None:
 def read_chunks(
     files: Sequence[str], behind: tuple[int, int] = (0, 0), *, most: int = MOST_LINE
 ) -> Iterator[InputChunk]:
-    """Yields the conversations of files in order.
+    """Yields the conversations of the input files in order.
 
     Args:
         files: paths; `-` is standard input.
@@ -100,7 +100,7 @@ def _open_input(file: str) -> Generator[tuple[BinaryIO, BinaryIO]]:
 
 
 def _tell_position(raw: BinaryIO) -> int:
-    """Returns the position of a stream in bytes, or 0 for a pipe."""
+    """Returns the position of an input stream in bytes, or 0 for a pipe."""
     try:
         return raw.tell()
     except OSError:  # a pipe
@@ -108,7 +108,7 @@ def _tell_position(raw: BinaryIO) -> int:
 
 
 def _group_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
-    """Yields lists of lines of about the size of a chunk, with at least one line each."""
+    """Yields lists of input lines of about the size of a chunk, with at least one line each."""
     batch: list[tuple[int, bytes]] = []
     size = 0
     for number, line in lines:
@@ -122,8 +122,8 @@ def _group_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int,
 
 
 def _read_conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, bytes]]:
-    """Yields the conversations of a file with their numbers: nonempty lines, or elements of a
-    document."""
+    """Yields the conversations of an input file with their numbers: nonempty lines, or elements of
+    a document."""
     bound = _SizeLimit(_name_input(name), most)
     number, line = _read_first_line(file, most)
     line = line.removeprefix(_BOM)
@@ -163,7 +163,7 @@ class _SizeLimit:
             raise self.error(where)
 
     def error(self, where: str) -> HistoryError:
-        """Returns the error for a conversation that is too large."""
+        """Returns the error for an input conversation that is too large."""
         return HistoryError(
             f"{self._name}, {where}: it has more than {self.most:,} bytes; if that is what you mean to read, "
             "give --max-line a larger number"
@@ -182,7 +182,7 @@ def _read_first_line(file: BinaryIO, most: int) -> tuple[int, bytes]:
 
 
 def _read_lines(file: BinaryIO, number: int, bound: _SizeLimit) -> Iterator[tuple[int, bytes]]:
-    """Yields the nonempty lines after line `number`."""
+    """Yields the nonempty input lines after line `number`."""
     while line := file.readline(bound.most + 1):
         number += 1
         bound.check(len(line), f"line {number}")
@@ -204,8 +204,8 @@ def _is_json(line: bytes) -> bool:
 
 
 def _read_elements(blocks: Iterator[bytes], bound: _SizeLimit) -> Iterator[tuple[int, bytes]]:
-    """Yields the conversations of a document: the elements of a list of conversations, or the whole
-    document."""
+    """Yields the conversations of an input document: the elements of a list of conversations, or
+    the whole document."""
     first_block = next(blocks, b"")
     blocks = chain([first_block], blocks)
     if first_block.lstrip()[:1] != b"[":
@@ -222,7 +222,7 @@ def _read_elements(blocks: Iterator[bytes], bound: _SizeLimit) -> Iterator[tuple
 
 
 def _is_conversation(element: bytes) -> bool:
-    """True if an element of a list is a conversation and not a message of one."""
+    """True if an element of an input list is a conversation and not a message of one."""
     try:
         value: Any = json_bytes.decode(element)
     except ValueError:
@@ -233,7 +233,7 @@ def _is_conversation(element: bytes) -> bool:
 
 
 def _check_sizes(pieces: Iterable[bytes], bound: _SizeLimit) -> Iterator[bytes]:
-    """Yields the pieces of a document while it is small enough."""
+    """Yields the pieces of an input document while it is small enough."""
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -242,14 +242,14 @@ def _check_sizes(pieces: Iterable[bytes], bound: _SizeLimit) -> Iterator[bytes]:
 
 
 def _join_pieces(pieces: Sequence[bytes], number: int, bound: _SizeLimit) -> bytes:
-    """Returns the bytes of an element if it is small enough."""
+    """Returns the bytes of an input element if it is small enough."""
     element = b"".join(pieces)
     bound.check(len(element), f"conversation {number}")
     return element
 
 
 def _split_elements(blocks: Iterable[bytes], bound: _SizeLimit) -> Iterator[bytes]:
-    """Yields the elements of a JSON list as bytes, split at the commas between them.
+    """Yields the elements of an input list (JSON) as bytes, split at the commas between them.
 
     Errors within an element are found when it is decoded. A list without an end, or with something
     after it, gives a last element that is not JSON.

@@ -46,7 +46,7 @@ def find_note_file(output: str) -> Path:
 
 
 def _get_size(path: str) -> int:
-    """Returns the bytes of a file, or 0 if it does not exist."""
+    """Returns the bytes of an output file, or 0 if it does not exist."""
     try:
         return Path(path).stat().st_size
     except FileNotFoundError:
@@ -101,7 +101,7 @@ class ConvertOutput:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Saves the progress of an unfinished run."""
+        """Saves the progress of an unfinished output."""
         # The note before holds.
         with self._files, suppress(OSError):
             if self._behind:
@@ -152,7 +152,7 @@ class ConvertOutput:
                 os.fsync(file.fileno())
 
     def _read_note(self, path: Path, settings: Json) -> Note:
-        """Returns the note of an unfinished run, or a new one."""
+        """Returns the note of an unfinished output, or a new one."""
         try:
             note = msgspec.json.decode(path.read_bytes(), type=Note)
         except FileNotFoundError:
@@ -175,7 +175,8 @@ class ConvertOutput:
         return note
 
     def _write_note(self) -> None:
-        """Replaces the note at once, so that a crash leaves the old or the new one."""
+        """Replaces the note about the output at once, so that a crash leaves the old or the new
+        one."""
         assert self._note_path is not None
         new = self._note_path.with_name(self._note_path.name + "~")
         with new.open("wb") as file:

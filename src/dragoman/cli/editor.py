@@ -55,7 +55,8 @@ class Editor:
         )
 
     async def read(self, before: str = "> ", text: str = "") -> str:
-        """Returns what was typed. `before` is the prompt of the line, `text` its initial content.
+        """Returns what was typed into the editor. `before` is the prompt of the line, `text` its
+        initial content.
 
         Raises:
             LineGivenUp: after Ctrl-C.
@@ -67,7 +68,7 @@ class Editor:
 
 
 def find_history_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Returns the file of saved prompts: XDG_STATE_HOME/dragoman/prompts, or
+    """Returns the file of the editor's saved prompts: XDG_STATE_HOME/dragoman/prompts, or
     ~/.local/state/dragoman/prompts."""
     folder = Path.home() / ".local" / "state"
     if state := environment.get("XDG_STATE_HOME"):
@@ -88,7 +89,7 @@ class _History(FileHistory):
             file.touch(mode=0o600)
 
     def load_history_strings(self) -> Iterator[str]:
-        """Yields the stored prompts, or none if the file cannot be read."""
+        """Yields the editor's stored prompts, or none if the file cannot be read."""
         try:
             yield from super().load_history_strings()
         except OSError:
@@ -100,7 +101,7 @@ class _History(FileHistory):
 
 
 def _make_key_bindings() -> KeyBindings:
-    """Returns the keys that send a prompt or start a new line."""
+    """Returns the editor's keys that send a prompt or start a new line."""
     keys = KeyBindings()
     typing = has_focus("DEFAULT_BUFFER")
 

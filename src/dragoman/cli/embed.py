@@ -272,7 +272,7 @@ def make_embedder(model: str | None, base_url: str | None) -> tuple[Agent[None],
 
 
 def _run_with_agent(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
-    """Runs work with an open agent in an event loop."""
+    """Runs the work of `dragoman embed` with an open agent in an event loop."""
     import asyncio
 
     async def run() -> T:
@@ -300,7 +300,7 @@ def _read_text(file: str) -> str:
 
 
 def _list_files(path: str) -> Iterator[Path]:
-    """Yields a file, or the JSON files of a folder."""
+    """Yields a file of embeddings, or the JSON files of a folder."""
     folder = Path(path)
     if not folder.is_dir():
         yield folder
@@ -330,7 +330,8 @@ def _load_file(file: Path, wanted_type: type[T]) -> T:
 
 
 def _print_result(value: object, usage: Usage | None, verbose: bool, indent: int = 0) -> None:
-    """Prints JSON, with `indent` for people or on one line, and the usage with `verbose`."""
+    """Prints the JSON of `dragoman embed`, with `indent` for people or on one line, and the usage
+    with `verbose`."""
     echo_json(value, indent=indent)
     if verbose:
         from dragoman.cli.screen import format_usage

@@ -111,7 +111,8 @@ def generate(
 
 
 def _make_agent(model: str | None, system: str | None, base_url: str | None) -> Agent[None]:
-    """Returns the agent. Here the name after a colon is that of the model which makes the files.
+    """Returns the agent of `dragoman generate`. Here the name after a colon is that of the model
+    which makes the files.
 
     Raises:
         AuthenticationError: there is no key, which is reported before anything is read.
@@ -131,7 +132,8 @@ def _make_agent(model: str | None, system: str | None, base_url: str | None) -> 
 
 
 def _parse_option(text: str) -> tuple[str, Any]:
-    """Returns the name and the value of an option: JSON, else the text as it is.
+    """Returns the name and the value of an option of `dragoman generate`: JSON, else the text as it
+    is.
 
     Raises:
         BadParameter: it has no name.
@@ -155,7 +157,7 @@ async def _generate(
     verbose: bool,
     json: bool,
 ) -> None:
-    """Asks, saves the files, and prints where they are."""
+    """Asks for `dragoman generate`, saves the files, and prints where they are."""
     from dragoman.errors import DragomanError
 
     failed: DragomanError | None = None
@@ -178,7 +180,8 @@ async def _generate(
 async def _ask(
     agent: Agent[None], content: list[Content], types: list[str], options: dict[str, Any]
 ) -> ChatResult[str]:
-    """Sends the prompt, and shows on a terminal for how long that goes on."""
+    """Sends the prompt of `dragoman generate`, and shows on a terminal for how long that goes
+    on."""
     from asyncio import create_task, gather, sleep
 
     async def tick() -> None:
@@ -200,7 +203,8 @@ async def _ask(
 def _save(
     agent: Agent[None], result: ChatResult[str], target: Output, types: list[str], *, force: bool
 ) -> list[str]:
-    """Saves the files of a result. Returns where each is: its path, or its URL."""
+    """Saves the files that `dragoman generate` made. Returns where each is: its path, or its
+    URL."""
     from dragoman.message import DataPart, FilePart, LinkPart, Role
 
     files = agent.files(result)
@@ -215,6 +219,7 @@ def _save(
 
 
 def _print_result(result: ChatResult[str], saved: list[str], *, verbose: bool, json: bool) -> None:
+    """Prints where the files that `dragoman generate` made are."""
     from dragoman.cli.screen import find_cost, format_usage, show_notes
 
     if json:
@@ -230,7 +235,7 @@ def _print_result(result: ChatResult[str], saved: list[str], *, verbose: bool, j
 
 
 def _explain_nothing(result: ChatResult[str], types: list[str]) -> Exception:
-    """Returns the error for an answer without a file."""
+    """Returns the error of `dragoman generate` for an answer without a file."""
     from dragoman.errors import ContentRefusedError, ProviderError
     from dragoman.message import FinishReason
 

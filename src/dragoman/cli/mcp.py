@@ -141,7 +141,7 @@ def _load_target(target: str) -> Any:
 def _make_server(
     served: Any, name: str | None, description: str | None, *, tools: bool, both: bool
 ) -> Server[Any]:
-    """Returns the server of an agent, tools, or a server itself.
+    """Returns the MCP server of an agent, tools, or a server itself.
 
     Raises:
         BadParameter: it is none of these.
@@ -166,7 +166,7 @@ def _make_server(
 
 
 async def _serve_stdio(served: Any, server: Server[Any]) -> None:
-    """Serves one client on standard input and output, until SIGTERM."""
+    """Serves one MCP client on standard input and output, until SIGTERM."""
     import asyncio
 
     from dragoman.mcp import serve_stdio
@@ -182,7 +182,7 @@ async def _serve_stdio(served: Any, server: Server[Any]) -> None:
 async def _serve_http(
     served: Any, server: Server[Any], host: str, port: int, token: str | None
 ) -> None:
-    """Serves clients over HTTP, and prints the entry for a client's configuration."""
+    """Serves MCP clients over HTTP, and prints the entry for a client's configuration."""
     from dragoman.mcp import serve_http
 
     def ready(url: str) -> None:
@@ -198,7 +198,7 @@ async def _serve_http(
 
 
 def _enter_agent(served: Any) -> Any:
-    """Returns a context manager that keeps an agent open while it is served."""
+    """Returns a context manager that keeps an agent open while it is served over MCP."""
     from contextlib import nullcontext
 
     from dragoman.agent import Agent
@@ -207,7 +207,7 @@ def _enter_agent(served: Any) -> Any:
 
 
 def _format_configuration(name: str) -> str:
-    """Returns the entry with which a client starts this very command."""
+    """Returns the entry with which an MCP client starts this very command."""
     arguments = [argument for argument in sys.argv[1:] if argument]
     if not any(argument in ("-C", "--directory") for argument in arguments):
         # Clients start the command in a directory of their own.
@@ -216,7 +216,7 @@ def _format_configuration(name: str) -> str:
 
 
 def _format_entry(name: str, fields: JsonMap) -> str:
-    """Returns an entry of a client's configuration as JSON."""
+    """Returns an entry of an MCP client's configuration as JSON."""
     return msgspec.json.format(
         msgspec.json.encode({"mcpServers": {name: fields}}), indent=2
     ).decode()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from dragoman.cli.embed import ModelOption, make_embedder
-from dragoman.cli.terminal import echo
+from dragoman.cli.terminal import echo, show_progress
 from dragoman.cli.threads import open_memory
 
 __all__ = ["index"]
@@ -52,6 +51,7 @@ def index(
 
 
 async def _index(url: str | None, model: str | None, limit: int | None) -> int:
+    """Makes the vectors of the memory's messages."""
     from dragoman.errors import DragomanError
 
     agent, name = make_embedder(model, None)
@@ -65,19 +65,12 @@ async def _index(url: str | None, model: str | None, limit: int | None) -> int:
                 count += embedded
                 if embedded < step:
                     break
-                _show(f"{count} texts embedded")
+                show_progress(f"{count} texts embedded")
     except DragomanError:
-        _show("")
+        show_progress("")
         if count:
             echo(f"note: {count} texts were embedded before this error, and stay so", err=True)
         raise
-    _show("")
+    show_progress("")
     echo(f"{count} texts embedded with {name}")
     return 0
-
-
-def _show(line: str) -> None:
-    """Shows progress if standard error is a terminal."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[2K{line}")
-        sys.stderr.flush()

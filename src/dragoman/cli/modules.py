@@ -23,8 +23,8 @@ __all__ = [
 
 
 def load_value(target: str, option: str, whole: Callable[[str, JsonMap], Any]) -> Any:
-    """Returns what `MODULE:NAME` names. `option`: the option that named it, for errors. `whole`:
-    returns what a module alone stands for.
+    """Returns the value in a module that `MODULE:NAME` names. `option`: the option that named it,
+    for errors. `whole`: returns what a module alone stands for.
 
     Raises:
         BadParameter: the module does not exist, its import fails, or it has no such name.

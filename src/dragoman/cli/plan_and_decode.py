@@ -25,7 +25,7 @@ __all__ = [
 
 
 def read_file(file: str) -> bytes:
-    """Returns the bytes of a file, or of standard input for `-`.
+    """Returns the bytes of a file to plan or decode, or of standard input for `-`.
 
     Raises:
         typer.BadParameter: the file cannot be read.
@@ -88,7 +88,7 @@ def plan(
 
 
 def _split_conversations(data: bytes) -> list[bytes]:
-    """Returns the conversations of a file: the whole file if it is one JSON value, else its
+    """Returns the conversations of a file to plan: the whole file if it is one JSON value, else its
     lines."""
     from dragoman import json_bytes
 

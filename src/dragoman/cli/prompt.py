@@ -27,7 +27,7 @@ def replace_invalid_text(text: str) -> str:
 
 
 def read_piped(hint: str = "PROMPT") -> str:
-    """Returns piped input, or an empty text at a terminal.
+    """Returns piped input for a prompt, or an empty text at a terminal.
 
     Raises:
         BadParameter: it is not text. `hint`: the argument that it replaces, for the error.
@@ -76,7 +76,7 @@ def parse_prompt(prompt: str, after: str = "") -> list[Content]:
 
 
 def _split_punctuation(mention: str) -> tuple[str, str]:
-    """Returns a path in a sentence, and the punctuation after it."""
+    """Returns a path in a prompt, and the punctuation after it."""
     path = mention
     # A file name may itself end with punctuation.
     if not Path(mention).expanduser().exists():
@@ -85,7 +85,8 @@ def _split_punctuation(mention: str) -> tuple[str, str]:
 
 
 def _load_attachment(path: Path) -> Content:
-    """Returns a text file as text, which every model reads, and other files as data."""
+    """Returns a file that a prompt mentions: a text file as text, which every model reads, and
+    other files as data."""
     try:
         part = DataPart.from_file(path)
     except OSError as error:

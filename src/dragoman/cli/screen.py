@@ -175,7 +175,7 @@ class Screen:
 
 
 def show_pending(pending: Sequence[Interrupt], then: str) -> None:
-    """Lists pending interrupts on standard error, and says what happens to them (`then`)."""
+    """Shows pending interrupts on standard error, and says what happens to them (`then`)."""
     for interrupt in pending:
         echo(f"pending: {summarize(interrupt)}", err=True)
     if pending:
@@ -183,8 +183,8 @@ def show_pending(pending: Sequence[Interrupt], then: str) -> None:
 
 
 def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
-    """Returns the cost of results in US dollars, or None if it is unknown or the extra `cost` is
-    not installed."""
+    """Returns the cost of results to show in US dollars, or None if it is unknown or the extra
+    `cost` is not installed."""
     try:
         return sum_cost(call for result in results for call in result.calls)
     except SettingsError:
@@ -192,7 +192,8 @@ def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
 
 
 def format_usage(usage: Usage | None, cost: Decimal | None = None) -> str:
-    """Returns the line of `--verbose` with token counts, and the cost if it is known."""
+    """Returns the line that `--verbose` shows on the screen, with token counts, and the cost if it
+    is known."""
     usage = usage or Usage()
     counts = {
         "Input": usage.input_tokens,
@@ -207,7 +208,7 @@ def format_usage(usage: Usage | None, cost: Decimal | None = None) -> str:
 
 
 def show_notes(result: ChatResult[Any], known_losses: Collection[Loss] = ()) -> None:
-    """Lists on standard error what requests had to leave out, except `known_losses`, and says if an
+    """Shows on standard error what requests had to leave out, except `known_losses`, and says if an
     answer is incomplete."""
     losses = "; ".join(
         dict.fromkeys(

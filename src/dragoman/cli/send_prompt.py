@@ -41,8 +41,8 @@ Returns the answers, or none to leave the run pending."""
 
 
 def make_asker(screen: Screen, interrupts: Interrupts) -> Ask:
-    """Returns a function that asks at the terminal, or answers nothing if there is no terminal.
-    Ctrl-C or Ctrl-D leaves all questions of a round pending."""
+    """Returns a function that, after a prompt was sent, asks at the terminal, or answers nothing if
+    there is no terminal. Ctrl-C or Ctrl-D leaves all questions of a round pending."""
     # Questions go to standard error first, so that a piped answer stays clean.
     out = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     if out is None or sys.stdin is None or not sys.stdin.isatty():
@@ -70,7 +70,7 @@ def make_asker(screen: Screen, interrupts: Interrupts) -> Ask:
 async def _answer_nothing(
     _pending: Sequence[Interrupt], _check: Callable[[Resume], object]
 ) -> list[Resume]:
-    """Answers no interrupt, so that all stay pending."""
+    """Answers none of the interrupts that follow a prompt, so that all stay pending."""
     return []
 
 
@@ -119,8 +119,8 @@ async def _show_run(
     *,
     goes_on: bool = False,
 ) -> ChatResult[str]:
-    """Shows a run and returns its result. Ctrl-C cancels the run, which then ends as `cancelled`; a
-    second Ctrl-C cancels the task if that does not help."""
+    """Shows the run of a prompt and returns its result. Ctrl-C cancels the run, which then ends as
+    `cancelled`; a second Ctrl-C cancels the task if that does not help."""
     task = asyncio.current_task()
     assert task is not None
     try:

@@ -29,13 +29,16 @@ if TYPE_CHECKING:
     from dragoman.serve.core.service import Service
     from dragoman.serve.http.callers import Key
 
-__all__ = ["format_greeting", "serve"]
+__all__ = ["READY", "format_greeting", "serve"]
 
 _TARGET = "MODULE:AGENT"
 _KEY = "DRAGOMAN_SERVE_KEY"
+READY = "dragoman.ready"
+"""Key in the context's `meta` of a function that is called with the URL once clients can connect."""
 
 
 def serve(
+    context: typer.Context,
     targets: Annotated[
         list[str] | None,
         typer.Argument(
@@ -124,6 +127,37 @@ def serve(
             min=0, metavar="SECONDS", help="How long running answers may take after a stop signal."
         ),
     ] = 30.0,
+    durable: Annotated[
+        bool,
+        typer.Option(
+            "--durable",
+            help="Put agents' runs into the store: another server or dragoman worker goes on with them "
+            "if this process ends. Clients name the agent.",
+        ),
+    ] = False,
+    no_drive: Annotated[
+        bool,
+        typer.Option(
+            "--no-drive",
+            help="With --durable: leave the runs to dragoman worker and other servers.",
+        ),
+    ] = False,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=256,
+            metavar="N",
+            help="How many processes serve, for more than one core. They need a store that they share.",
+        ),
+    ] = 1,
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page/--no-page",
+            help="Show browsers a page at /: talk to the agents, and see what they did.",
+        ),
+    ] = True,
     log: Annotated[
         bool,
         typer.Option(
@@ -160,10 +194,17 @@ def serve(
     a key: --key, or better DRAGOMAN_SERVE_KEY or --key-file, since other users can read
     command lines. Ctrl-C stops the server after the running answers; a second one at once.
     """
+    from dragoman.cli.processes import run_processes
+    from dragoman.http_server.server_process import ServerProcess
+
+    process = ServerProcess.from_environment()
+    if processes > 1 and process is None:
+        with _show_logs(calls=False):
+            return run_processes(processes, context.find_root().obj, host, port, drain)
     if directory is not None:
         os.chdir(directory)
     try:
-        from dragoman.serve.server import run_server
+        from dragoman.serve.server import run_process, run_server
     except ImportError as error:
         from dragoman.errors import SettingsError
 
@@ -184,19 +225,32 @@ def serve(
                     "hosts": host_names,
                     "origins": origins or (),
                     "policy": _make_policy(on_disconnect),
+                    "page": page,
+                    "durable": durable,
+                    "drives": not no_drive,
                 },
             )
         service: Service = app.state.service
 
-        def ready(url: str) -> None:
+        def greet(url: str) -> str:
             names = [name for backend in service.backends for name in getattr(backend, "names", ())]
-            echo(
-                format_greeting(
-                    names, url, _KEY if service.has_keys else None, agents=_has_agents(service)
-                )
+            return format_greeting(
+                names,
+                url,
+                _KEY if service.has_keys else None,
+                agents=_has_agents(service),
+                page=service.has_page,
             )
 
-        run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
+        def show(url: str) -> None:
+            echo(greet(url))
+            if READY in context.meta:
+                context.meta[READY](url)
+
+        if process is None:
+            run_server(app, host=host, port=port, drain_seconds=drain, ready=show)
+        else:
+            run_process(app, process, host=host, drain_seconds=drain, ready=greet)
     return 0
 
 
@@ -223,8 +277,8 @@ def _make_policy(on_disconnect: str) -> AgentPolicy:
 
 
 def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
-    """Returns the keys of the command line, or else of the variable, and those of the file; None if
-    there are none."""
+    """Returns the keys that `dragoman serve` takes: those of the command line, or else of the
+    variable, and those of the file; None if there are none."""
     from dragoman.serve.http.callers import Key, parse_keys, read_keys
 
     keys = [Key(argument) for argument in arguments]
@@ -237,7 +291,7 @@ def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
 
 @contextmanager
 def _show_logs(*, calls: bool) -> Generator[None]:
-    """Shows failures on standard error, and with `calls` a line per call."""
+    """Shows failures of the served calls on standard error, and with `calls` a line per call."""
     import logging
 
     log, of_calls = logging.getLogger("dragoman.serve"), logging.getLogger("dragoman.serve.calls")
@@ -287,6 +341,11 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
             raise typer.BadParameter(
                 "the application has its own; give one of the two", param_hint="--gateway"
             )
+        if options["durable"] or not options["drives"]:
+            raise typer.BadParameter(
+                "the application says it itself: dragoman.serve.app(…, durable=True)",
+                param_hint="--durable",
+            )
         if not hasattr(application.state, "service"):
             raise typer.BadParameter(
                 "it is no application of dragoman.serve.app", param_hint=_TARGET
@@ -300,8 +359,9 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
         prepare_agent(agent)
     if not agents:
         return app(None, gateway=gateway, **options)
-    # One agent alone answers to any model name, which would hide the names of a gateway.
-    if len(agents) == 1 and gateway is None:
+    # One agent alone answers to any model name, which would hide the names of a gateway. Workers find
+    # an agent by its name.
+    if len(agents) == 1 and gateway is None and not options["durable"]:
         return app(next(iter(agents.values())), **options)
     return app(agents, gateway=gateway, **options)
 
@@ -340,16 +400,25 @@ AG-UI   {url}/ag-ui          for CopilotKit, assistant-ui and HttpAgent of @ag-u
 AI SDK  {url}/ai-sdk         for useChat: new DefaultChatTransport({{ api: … }})
 A2A     {url}/a2a            its card: {url}/.well-known/agent-card.json
 """
+_PAGE = """
+# in a browser: talk to the agents, and see what they did
+{url}/
+"""
 
 
 def format_greeting(
-    names: Sequence[str], url: str, variable: str | None, *, agents: bool = False
+    names: Sequence[str],
+    url: str,
+    variable: str | None,
+    *,
+    agents: bool = False,
+    page: bool = False,
 ) -> str:
     """Returns the server's address and examples in three languages.
 
     `names`: the models that clients may ask for, in which `*` stands for any characters.
     `variable`: the environment variable with the clients' key, or None if they need none. `agents`:
-    agents are among them, which are also served in agent protocols.
+    agents are among them, which are also served in agent protocols. `page`: browsers get a page.
     """
     example = next((name for name in names if "*" not in name), "MODEL")
     name_list = ", ".join(names[:_MOST_NAMES]) or "models"
@@ -369,6 +438,6 @@ def format_greeting(
             "python_key": f'os.environ["{variable}"]',
             "javascript_key": f"process.env.{variable}",
         }
-    text = _TEXT + _PROTOCOLS if agents else _TEXT
+    text = _TEXT + (_PROTOCOLS if agents else "") + (_PAGE if page else "")
     model = msgspec.json.encode(example).decode()
     return text.format(url=url, names=name_list, model=model, **fields)

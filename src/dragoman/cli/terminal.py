@@ -35,14 +35,15 @@ __all__ = [
     "echo_json",
     "escape",
     "find_exit_code",
+    "show_progress",
     "to_one_line",
     "report",
 ]
 
 
 def _make_escapes(first: int, last: int) -> dict[int, str]:
-    """Returns the JSON escape of each code from `first` to `last`; codes beyond 16 bits have
-    two."""
+    """Returns the JSON escape for the terminal of each code from `first` to `last`; codes beyond 16
+    bits have two."""
     signs = {
         code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)
     }
@@ -85,10 +86,19 @@ def echo(text: object = "", *, err: bool = False) -> None:
 
 
 def echo_json(value: Any, *, indent: int = 2) -> None:
-    """Prints a value as JSON, escaped as JSON does. `indent`: spaces per level; 0 for one line."""
+    """Prints a value on the terminal as JSON, escaped as JSON does. `indent`: spaces per level; 0
+    for one line."""
     data = msgspec.json.encode(value)
     text = (msgspec.json.format(data, indent=indent) if indent else data).decode()
     print(text.translate(_JSON))  # noqa: T201 - the one place
+
+
+def show_progress(line: str) -> None:
+    """Shows a line on standard error in the place of the last one, if that is a terminal. `""` removes
+    it."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{escape(line)}")
+        sys.stderr.flush()
 
 
 EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
@@ -122,13 +132,14 @@ def find_exit_code(error: Exception) -> int:
 
 
 def report(error: Exception) -> None:
-    """Prints an error on standard error in one line, with a hint at `--help` if the command line is
-    wrong. A command without arguments raises its help, which is printed as it is."""
+    """Reports on the terminal an error, on standard error in one line, with a hint at `--help` if
+    the command line is wrong. A command without arguments raises its help, which is printed as it
+    is."""
     text = error.format_message() if isinstance(error, TyperException) else str(error)
     for argument, option in _OPTION_NAMES:
         text = text.replace(argument, option)
-    if (unknown := _NO_COMMAND.match(text)) is not None:
-        text = f'{text.rstrip(".")}; did you mean dragoman chat "{unknown[1]}"?'
+    if (unknown := _NO_COMMAND.match(text)) is not None and "did you mean" not in text.lower():
+        text = f'{text.rstrip(".")}; a prompt of one word is dragoman chat "{unknown[1]}"'
     context = getattr(error, "ctx", None)
     # typer raises the help as an error if a group has no command.
     if context is not None and text == context.get_help():

@@ -98,7 +98,7 @@ async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Ope
 
 
 async def find_last_origin(url: str | None, name: str | None) -> Origin | None:
-    """Returns the origin of the last model message in a conversation, by default the last
+    """Returns the origin of the last model message in a stored thread, by default the last
     conversation; None if there is none."""
     from dragoman.memory.conversation import load_thread
 
@@ -115,7 +115,7 @@ async def find_last_origin(url: str | None, name: str | None) -> Origin | None:
 
 
 def open_memory(url: str | None, *, embedder: Agent[Any] | None = None) -> Memory:
-    """Returns the conversations at a URL, by default in the user's own file. `embedder`: finds
+    """Returns the stored threads at a URL, by default in the user's own file. `embedder`: finds
     messages by their meaning.
 
     Raises:
@@ -313,7 +313,7 @@ async def _find_by_words(
 def _find_by_meaning(
     store: str | None, model: str | None, find: Callable[[Memory], Awaitable[list[Hit]]]
 ) -> list[StoredMessage | Hit]:
-    """Returns what `find` finds with an embeddings model."""
+    """Returns the messages of stored threads that `find` finds with an embeddings model."""
     import asyncio
 
     async def find_with(agent: Agent[None]) -> list[StoredMessage | Hit]:
@@ -325,6 +325,7 @@ def _find_by_meaning(
 
 
 def _dump_match(match: StoredMessage | Hit) -> Json:
+    """Returns a found message as JSON, for `dragoman threads search`."""
     from dragoman.memory import Hit
 
     dumped: Json = {"thread": match.thread_id, "message": msgspec.Raw(match.message.to_json())}
@@ -334,7 +335,7 @@ def _dump_match(match: StoredMessage | Hit) -> Json:
 
 
 def describe_last_message(messages: Sequence[Message]) -> str:
-    """Returns the last text of a conversation in one line."""
+    """Returns the last text of a stored thread in one line."""
     from dragoman.codec.memos import select_visible
 
     visible = [message for _, message in select_visible(messages)]
@@ -345,7 +346,7 @@ def describe_last_message(messages: Sequence[Message]) -> str:
 
 
 def _run_with_memory(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
-    """Runs work with the conversations, and closes them."""
+    """Runs work with the stored threads, and closes them."""
     import asyncio
 
     async def done() -> T:
@@ -356,7 +357,7 @@ def _run_with_memory(store: str | None, work: Callable[[Memory], Awaitable[T]]) 
 
 
 async def _read_messages(memory: Memory, name: str) -> list[Message]:
-    """Returns the messages of a conversation. Damaged ones are reported and left out."""
+    """Returns the messages of a stored thread. Damaged ones are reported and left out."""
 
     problems: list[str] = []
     page = await memory.recall(name, per_page=None, problems=problems)
@@ -366,7 +367,7 @@ async def _read_messages(memory: Memory, name: str) -> list[Message]:
 
 
 def _describe_message(message: Message) -> str:
-    """Returns a message for people: text, calls, results and files."""
+    """Returns a message of a thread for people: text, calls, results and files."""
     from dragoman.message import DataPart, FilePart, LinkPart
 
     lines = [message.text] if message.text else []

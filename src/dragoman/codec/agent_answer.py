@@ -71,10 +71,10 @@ class AgentAnswer:
         tools: Collection[str] = (),
         task: Callable[[], str] = str,
     ) -> None:
-        """Starts an answer. `wire_native`: the wire's, for notes that tell the agent about its own
-        message. `tools`: names of the tools that the agent was sent; it runs all others itself.
-        `task`: returns the id of the agent's task, or an empty text if the run's id is all there
-        is."""
+        """Starts the answer (one message) that an agent's run gives. `wire_native`: the wire's, for
+        notes that tell the agent about its own message. `tools`: names of the tools that the agent
+        was sent; it runs all others itself. `task`: returns the id of the agent's task, or an empty
+        text if the run's id is all there is."""
         self._task = task
         self._own, self._origin, self._new_id, self._tools = wire_native, origin, new_id, tools
         self._out = Emitter(new_id, origin=origin)
@@ -132,7 +132,8 @@ class AgentAnswer:
             self._fail_answer(event.error)
 
     def _note_author(self, event: MessageStarted) -> None:
-        """Records whether a message is the model's or its user's; of others, nothing is told."""
+        """Records whether a message of the agent's run is the model's or its user's; of others,
+        nothing is told."""
         # An id that starts again may have another role.
         self._models.discard(event.message_id)
         self._users.discard(event.message_id)
@@ -142,7 +143,8 @@ class AgentAnswer:
             self._users.add(event.message_id)
 
     def _note_end(self, event: MessageFinished) -> None:
-        """Records why a message of the model's ended, and adds its tokens to those of the run."""
+        """Records why a message in the agent's answer ended, and adds its tokens to those of the
+        run."""
         if event.message_id not in self._models:
             return
         self._reason = event.finish_reason or self._reason
@@ -159,7 +161,8 @@ class AgentAnswer:
             self._parts[key] = self._out.ensure_part(key, self._mark_runner(part))
 
     def _mark_runner(self, part: Content) -> Content:
-        """Returns the part; a call that the agent runs itself is marked as the provider's."""
+        """Returns the part of the agent's answer; a call that the agent runs itself is marked as
+        the provider's."""
         if not isinstance(part, ToolCallPart) or part.run_by == "provider":
             return part
         if part.name in self._tools:
@@ -201,8 +204,8 @@ class AgentAnswer:
         self._out.end(opened, message_part or part)
 
     def _drop_message(self, event: MessageDropped) -> None:
-        """Drops the message that was told so far, and tells again what of it does not come from the
-        dropped one."""
+        """Drops the message of the agent's answer that was told so far, and tells again what of it
+        does not come from the dropped one."""
         if event.message_id not in self._models | self._users:
             return
         before, stood = self._out, self._closed
@@ -242,7 +245,8 @@ class AgentAnswer:
         )
 
     def _end_reason(self, event: RunFinished) -> FinishReason:
-        """Returns the reason for which the message ends, by the calls that it leaves open."""
+        """Returns the reason for which the agent's answer ends, by the calls that it leaves
+        open."""
         if event.outcome == "cancelled":
             return FinishReason.cancelled
         if any(
@@ -256,8 +260,8 @@ class AgentAnswer:
         return self._reason
 
     def _is_named(self, interrupt: Interrupt) -> bool:
-        """Returns True if the interrupt belongs to a call that was told, and attaches it to that
-        call."""
+        """True if the interrupt of the agent's run belongs to a call that was told, and attaches it
+        to that call."""
         call = interrupt.call
         if call is None or any(
             part.id == call.id and part.run_by == "agent"
@@ -274,7 +278,7 @@ class AgentAnswer:
         return True
 
     def _add_question(self, interrupt: Interrupt) -> None:
-        """Adds a call for an interrupt that belongs to no call of the run."""
+        """Adds to the agent's answer a call for an interrupt that belongs to no call of the run."""
         arguments = {
             name: value
             for name in ("message", "schema")
@@ -294,7 +298,7 @@ class AgentAnswer:
         self._out.fail(error, self._usage, origin=self._answer_origin())
 
     def fail(self, error: DragomanError) -> list[Event]:
-        """Ends the answer with an error and returns the last events."""
+        """Ends the agent's answer with an error and returns the last events."""
         if not self.is_over:
             self._fail_answer(error)
         return self._out.take()
@@ -327,7 +331,7 @@ class AnswerDecoder:
         return self.answer.feed(self._decoder.feed(data))
 
     def close(self) -> list[Event]:
-        """Ends the stream and returns the last events."""
+        """Ends the stream of an agent's answer and returns the last events."""
         events = self.answer.feed(self._decoder.close())
         if self.answer.is_over:
             return events

@@ -60,7 +60,7 @@ class _Refused(Exception):
 
 
 def parse_kinds(table: str) -> dict[str, ObjectKind]:
-    """Returns the kinds of a table, by their names."""
+    """Returns the kinds of object in an allow list's table, by their names."""
     kinds: dict[str, ObjectKind] = {}
     for line in re.sub(r"\n +", " ", table.strip()).splitlines():
         head, _, listed = line.partition(": ")
@@ -97,8 +97,8 @@ class AllowList:
     def filter_body(
         self, body: JsonMap, root: str = "request", extra_fields: Container[str] = ()
     ) -> tuple[JsonMap, list[str]]:
-        """Returns a body without what may not pass, and the paths of that, each once. The body
-        itself where all of it may.
+        """Returns a body without what the allow list refuses, and the paths of that, each once. The
+        body itself where all of it may.
 
         `root`: the kind that the body is of; `known`: further fields of it that may pass.
         """
@@ -127,7 +127,7 @@ class AllowList:
     def _filter_field(
         self, fields: JsonMap, key: str, value: Any, path: str, left_out: list[str]
     ) -> Any:
-        """Returns a field's value as it may pass.
+        """Returns a field's value as it may pass the allow list.
 
         Raises:
             _Refused: it may not.
@@ -145,7 +145,7 @@ class AllowList:
         return value
 
     def _spell_in(self, fields: JsonMap, key: str) -> str:
-        """Returns a key as the table has it: as it is, or in the table's spelling."""
+        """Returns a key as the allow list's table has it: as it is, or in the table's spelling."""
         if self._spell is None or key in fields:
             return key
         return self._spell(key)
@@ -219,14 +219,16 @@ class AllowList:
         return self._merged(self._choose_kinds(kinds, self._read_tag(kinds, value)) or untagged)
 
     def _path_of_kind(self, kinds: tuple[str, ...], value: JsonMap, path: str) -> str:
-        """Returns the path by which an object is refused: with its kind, if it names one."""
+        """Returns the path by which the allow list refuses an object: with its kind, if it names
+        one."""
         tag_value = self._read_tag(kinds, value)
         if tag_value is None:
             return path
         return f"{path}.{tag_value}"
 
     def _read_tag(self, kinds: tuple[str, ...], value: JsonMap) -> str | None:
-        """Returns the text by which an object names its kind, or an empty text."""
+        """Returns the text by which an object names its kind in the allow list, or an empty
+        text."""
         tag_value = value.get(self._find_type_field(kinds)[0])
         if isinstance(tag_value, str):
             return tag_value
@@ -274,7 +276,7 @@ def _union(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_refused(mark: str, value: Any) -> bool:
-    """True if the mark of a field forbids this value."""
+    """True if the mark of a field in the allow list forbids this value."""
     if mark == "!":
         return value not in _EMPTY
     if mark == "*":
@@ -283,7 +285,8 @@ def _is_refused(mark: str, value: Any) -> bool:
 
 
 def _is_public(value: Any) -> bool:
-    """Returns whether a URL is a data URL or a web address outside of the provider's account."""
+    """For the allow list, returns whether a URL is a data URL or a web address outside of the
+    provider's account."""
     if not isinstance(value, str):
         return not value
     if value[:5].lower() == "data:":

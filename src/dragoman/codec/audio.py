@@ -57,8 +57,8 @@ def is_pcm(mime_type: str) -> bool:
 
 
 def is_recording(mime_type: str) -> bool:
-    """True if a file of this type may be heard: audio, video with a sound track, or what nobody
-    knows."""
+    """True if a file of this type may be heard as audio: audio, video with a sound track, or what
+    nobody knows."""
     plain = normalize_audio_type(mime_type)
     return plain.startswith(("audio/", "video/")) or plain in (
         "application/ogg",
@@ -67,7 +67,7 @@ def is_recording(mime_type: str) -> bool:
 
 
 def wrap_wav(part: DataPart) -> DataPart:
-    """Returns raw samples (16 bits, one channel, little endian) as a WAV file."""
+    """Returns raw audio samples (16 bits, one channel, little endian) as a WAV file."""
     match = _RATE.search(part.mime_type)
     rate = int(match[1]) if match else _USUAL_RATE
     size = len(part.data)
@@ -80,8 +80,8 @@ def wrap_wav(part: DataPart) -> DataPart:
 
 
 def dump_subtitles(segments: Sequence[JsonMap], *, vtt: bool) -> str:
-    """Writes the segments of a transcript (`start` and `end` in seconds, `text`) as subtitles: SRT,
-    or WebVTT."""
+    """Writes the segments of transcribed audio (`start` and `end` in seconds, `text`) as subtitles:
+    SRT, or WebVTT."""
     mark = "." if vtt else ","
     cues: list[str] = []
     for number, segment in enumerate(segments, 1):
@@ -97,7 +97,8 @@ def _line(text: Any) -> str:
 
 
 def _format_cue_time(seconds: Any, mark: str) -> str:
-    """Returns a time in a subtitle's cue, `HH:MM:SS` and milliseconds after the `mark`."""
+    """Returns a time of the audio in a subtitle's cue, `HH:MM:SS` and milliseconds after the
+    `mark`."""
     number = seconds if isinstance(seconds, int | float) and 0 <= seconds < 360_000 else 0
     thousandths = round(number * 1000)
     minutes, rest = divmod(thousandths, 60_000)

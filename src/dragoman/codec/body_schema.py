@@ -48,7 +48,8 @@ def any_of(*schemas: JsonSchema) -> JsonSchema:
 
 
 def _message_of(*roles: str) -> JsonSchema:
-    """Returns the JSON schema of a message with one of these roles."""
+    """Returns the schema that a request body is checked by for a message with one of these
+    roles."""
     content = any_of(
         TEXT, list_schema(object_schema({"type": {"const": "text"}, "text": TEXT}), least=1)
     )
@@ -111,8 +112,8 @@ _NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def declare_types(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
-    """Returns the fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`;
-    words as in `_WORDS`, joined by `_or_`."""
+    """Returns the fields of a body schema by type: `typed(number=("temperature",),
+    text_or_list=("stop",))`; words as in `_WORDS`, joined by `_or_`."""
     return {
         field: tuple([_WORDS[type_name] for type_name in type_names.split("_or_")])
         for type_names, names in fields.items()
@@ -132,9 +133,9 @@ _WORDS: Mapping[str, JsonType] = {
 
 
 def find_type_fault(value: Any, types: Iterable[JsonType]) -> str:
-    """Returns the JSON types that a request's field should have, such as "string or array", or an
-    empty text if the value has one of them. Null is allowed, as most APIs take it for a field that
-    is left out."""
+    """Returns the JSON types that a field should have by the body schema, such as "string or
+    array", or an empty text if the value has one of them. Null is allowed, as most APIs take it for
+    a field that is left out."""
     types = tuple(types)
     if value is None or any(_has_type(value, json_type) for json_type in types):
         return ""

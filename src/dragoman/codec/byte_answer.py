@@ -20,20 +20,20 @@ class AudioDecoder:
     def __init__(
         self, mime_type: str, origin: Origin | None, new_id: Callable[[], str] | None
     ) -> None:
-        """`mime_type`: of the audio."""
+        """Starts to read an answer whose bytes are audio. `mime_type`: of the audio."""
         self._out = Emitter(new_id, origin=origin)
         self._mime_type = mime_type
         self._part: OpenPart | None = None
 
     def feed(self, data: bytes) -> list[Event]:
-        """Returns the events of more bytes."""
+        """Returns the events of more bytes of an audio answer."""
         if self._part is None:
             self._part = self._out.ensure_part("audio", DataPart(b"", self._mime_type))
         self._out.add(self._part, data)
         return self._out.take()
 
     def close(self) -> list[Event]:
-        """Returns the last events."""
+        """Returns the last events of an answer of audio bytes."""
         if self._part is None:
             self._out.fail(
                 DecodeError("the provider sent no audio. This is a fault of its own; try again.")
@@ -57,7 +57,7 @@ class PlainTextDecoder:
         return self._out.take()
 
     def close(self) -> list[Event]:
-        """Returns the last events."""
+        """Returns the last events of an answer whose bytes are plain text."""
         self._out.add_text("text", self._decode(b"", final=True))
         self._out.finish(FinishReason.stop)
         return self._out.take()

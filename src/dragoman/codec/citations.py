@@ -63,8 +63,8 @@ def find_span(citation: Citation, text: str) -> tuple[int, int]:
 
 
 def find_words(citation: Citation, text: str) -> str:
-    """Returns the words of the answer that a citation is for, the first of many. `text`: that of the
-    part."""
+    """Returns the words of the answer that a citation is for; of many the first. `text`: that of
+    the part."""
     start, end = find_span(citation, text)
     return text[start : min(end, start + _LONGEST_WORDS)]
 
@@ -73,7 +73,8 @@ class CitedText:
     """The texts of one response as far as they are written, and their sources."""
 
     def __init__(self, *, keeps_texts: bool = True) -> None:
-        """`keeps_texts`: the format repeats words of the texts."""
+        """Starts to collect texts and their citations. `keeps_texts`: the format repeats words of
+        the texts."""
         self._keeps_texts = keeps_texts
         self.citations: list[Citation] = []
         """With their places in all texts joined."""
@@ -82,7 +83,7 @@ class CitedText:
         self._length = 0
 
     def add(self, piece: Content) -> None:
-        """Takes the next piece of content; only texts count."""
+        """Takes the next piece of content for its citations; only texts count."""
         if not isinstance(piece, TextPart):
             return
         for citation in piece.citations:
@@ -96,7 +97,7 @@ class CitedText:
 
     @classmethod
     def of(cls, content: Iterable[Content]) -> CitedText:
-        """Returns the texts of a whole message."""
+        """Returns the texts of a whole message with their citations."""
         cited = cls()
         for piece in content:
             cited.add(piece)

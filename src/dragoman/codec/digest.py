@@ -149,15 +149,15 @@ def _select_signed(message: Message, wire: str) -> Any:
 
 
 def _has_more(piece: Content) -> bool:
-    """True if a piece holds something that is not signed, or may hold it."""
+    """True if a piece holds something that the signature digest does not count, or may hold it."""
     if piece.native or isinstance(piece, ToolCallPart | ToolResultPart):
         return True
     return isinstance(piece, TextPart) and bool(piece.citations)
 
 
 def _of_wire(piece: Content, wire: str) -> Content:
-    """Returns the piece with only this wire's fields in `native`, and without what formats cannot
-    tell about who ran a tool."""
+    """Returns what the signature digest counts of a piece: only this wire's fields in `native`, no
+    citations, and nothing that formats cannot tell about who ran a tool."""
     if isinstance(piece, ToolCallPart | ToolResultPart):
         piece = _strip_run(piece, wire)
     if isinstance(piece, TextPart) and piece.citations:
@@ -171,7 +171,8 @@ def _of_wire(piece: Content, wire: str) -> Content:
 
 
 def _strip_run(piece: ToolCallPart | ToolResultPart, wire: str) -> ToolCallPart | ToolResultPart:
-    """Returns a call or a result without what formats cannot tell about its run."""
+    """Returns a call or a result, for the digest, without what formats cannot tell about its
+    run."""
     if piece.run_by == "client":
         piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
     if not isinstance(piece, ToolResultPart):
@@ -216,8 +217,8 @@ def _run_by(piece: ToolCallPart | ToolResultPart) -> Literal["agent", "provider"
 
 
 def _value(result: Any) -> Any:
-    """Returns the JSON value of a result. A text that is JSON counts as its value, since some
-    formats store results as text."""
+    """Returns the JSON value of a result that the digest counts. A text that is JSON counts as its
+    value, since some formats store results as text."""
     if not isinstance(result, str):
         return result
     try:
@@ -300,8 +301,8 @@ def hash_message(
     counted: Callable[[Message], Any],
     previous_digest: bytes = b"",
 ) -> bytes:
-    """Returns the digest of a message that follows `previous_digest`. That of a large message is
-    remembered while the message lives.
+    """Returns the digest (hash) of a message that follows `previous_digest`. That of a large
+    message is remembered while the message lives.
 
     Args:
         message: the message.

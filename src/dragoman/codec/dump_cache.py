@@ -16,12 +16,8 @@ from weakref import ref
 
 import msgspec
 
-from dragoman.codec.sent_history import (
-    DumpedSegment,
-    KnownHistory,
-    SentHistory,
-    count_system_messages,
-)
+from dragoman.codec.opening import count_system_messages
+from dragoman.codec.sent_history import DumpedSegment, KnownHistory, SentHistory
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.request import ServerTool, ToolSpec
@@ -106,8 +102,8 @@ class History:
         return KnownHistory(line, most)
 
     def is_whole(self, messages: Sequence[Message], key: Hashable) -> bool:
-        """True if the cache knows that the conversation, or its beginning, cannot be dumped in
-        segments."""
+        """True if the cache of dumps knows that the conversation, or its beginning, cannot be
+        dumped in segments."""
         for number, line in self._lines_of(messages, key):
             if not line.ends and line.count_shared_messages(messages) == len(line.given):
                 return self._mark_used(number) is not None
@@ -152,7 +148,8 @@ class History:
     def _lines_of(
         self, messages: Sequence[Message], key: Hashable
     ) -> Iterator[tuple[int, SentHistory]]:
-        """Yields the sent conversations that may begin like these messages, the last used first."""
+        """Yields the cached dumps of the conversations that may begin like these messages, the last
+        used first."""
         first_index = count_system_messages(messages)
         # A copy, since lines may go at any time; the one that was used last comes first.
         for number, line in reversed(self._lines.copy().items()):
@@ -160,8 +157,8 @@ class History:
                 yield number, line
 
     def _mark_used(self, number: int | None) -> SentHistory | None:
-        """Returns the line and moves it to the end, so that it is dropped last; None if it is
-        gone."""
+        """Returns the cached line of a conversation and moves it to the end, so that it is dropped
+        last; None if it is gone."""
         with self._lock:
             if number is None:
                 return None
@@ -226,8 +223,8 @@ class DumpedRequest:
     def __init__(
         self, history: History | None, messages: Sequence[Message], target: Origin, wire: str
     ) -> None:
-        """Starts a request. `history`: None if nothing is remembered and the messages are repaired
-        already."""
+        """Starts a request whose dump the cache is asked for and extended by. `history`: None if
+        nothing is remembered and the messages are repaired already."""
         self.history, self.messages, self.target, self.wire = history, messages, target, wire
         self.prefix = ""
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.codec import digest
 from dragoman.codec.dump_cache import DumpedRequest, History, KnownTools
-from dragoman.codec.history_pieces import (
+from dragoman.codec.dump_pieces import (
     CannotCutError,
     DumpRules,
     Link,
@@ -25,8 +25,9 @@ from dragoman.codec.history_pieces import (
     prepare_pieces,
     select_renamed,
 )
+from dragoman.codec.opening import count_system_messages
 from dragoman.codec.outgoing_conversation import Outgoing
-from dragoman.codec.sent_history import DumpedSegment, count_system_messages
+from dragoman.codec.sent_history import DumpedSegment
 from dragoman.codec.signature_check import digest_lookup, find_unreadable
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
@@ -62,8 +63,8 @@ def dump_with_history(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O]:
-    """Dumps a conversation, with the JSON of its beginning from memory if the model sent it before.
-    `losses` grows; losses by repair come first."""
+    """Dumps a conversation with the history of what was sent: the JSON of its beginning comes from
+    memory if the model was sent it before. `losses` grows; losses by repair come first."""
     history = None
     if turn is not None:
         history = turn.history
@@ -96,7 +97,8 @@ def _is_worth_keeping(turn: DumpedRequest, history: History) -> bool:
 
 
 def _dump_from_link(way: DumpRules[O], out: O) -> tuple[Any, str | None]:
-    """Returns the payload, and the id of the answer that it goes on from; None if it is whole."""
+    """Dumps with the history a request that goes on from a stored answer. Returns the payload, and
+    the id of the answer that it goes on from; None if it is whole."""
     if way.link is not None and (link := way.link.find(out)) is not None:
         position, link_id = link
         return way.link.dump(out, position), link_id
@@ -110,8 +112,9 @@ def dump_tools_with_history(
     dump: Callable[[], JsonMap],
     notes: Callable[[JsonMap], Iterable[str]] = lambda _: (),
 ) -> tuple[JsonMap, Sequence[str]]:
-    """Returns the fields of the body that hold the tools, and the notes for the rest of the
-    request. A model that remembers reuses the JSON of tools that it sent before."""
+    """Returns the fields of the body that hold the tools, from the history if it has them, and the
+    notes for the rest of the request. A model that remembers reuses the JSON of tools that it sent
+    before."""
     history = None
     if turn is not None:
         history = turn.history
@@ -142,8 +145,8 @@ def _prepare_whole(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> O:
-    """Returns the whole conversation, prepared for its dump, without the tools if no name changes
-    for them."""
+    """Returns the whole conversation, prepared for its dump without the history's pieces, without
+    the tools if no name changes for them."""
     if history is not None and tools and not find_renamed_tools(history, way, tools):
         out = way.make(messages, losses, ())
         if not select_renamed(out.names):
@@ -199,8 +202,8 @@ def _dump_remembered(
 def _dump_segments(
     way: DumpRules[O], pieces: Pieces[O]
 ) -> tuple[list[DumpedSegment], JsonMap, Sequence[Any]]:
-    """Dumps the pieces to segments. Returns them, the payload beside the list, and the elements of
-    the last piece if it is not settled."""
+    """Dumps the pieces to segments that the history keeps. Returns them, the payload beside the
+    list, and the elements of the last piece if it is not settled."""
     added: list[DumpedSegment] = []
     head, taken = pieces.known_history.head, set[str]()
     for piece, out, own_names in zip(pieces.pieces, pieces.outs, pieces.own_names, strict=True):
@@ -238,8 +241,8 @@ def _dump_linked(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O] | None:
-    """Dumps what follows the newest message that the request can continue from; None if there is
-    none. Of the messages before it, only the digest is kept."""
+    """Dumps with the history what follows the newest message that the request can continue from;
+    None if there is none. Of the messages before it, only the digest is kept."""
     pieces = prepare_pieces(turn, history, way, history.find(turn.messages, key), tools)
     while (newest_link := _find_newest_anchor(link, pieces)) is None:
         if pieces.known_history.line is None:
@@ -307,7 +310,7 @@ def _finish_dump(
     notes: Sequence[str],
     link: str | None,
 ) -> Dumped[O]:
-    """Returns the finished dump, and notes the digest of the conversation's prefix."""
+    """Returns the finished dump with history, and notes the digest of the conversation's prefix."""
     turn.prefix = digest.format_prefix(turn.wire, pieces.pieces[-1].digests[-1])
     out = replace(pieces.outs[-1], losses=losses)
     if way.field:
@@ -316,7 +319,8 @@ def _finish_dump(
 
 
 def _find_list_elements(way: DumpRules[Any], payload: Any) -> list[Any]:
-    """Returns the list in a dumped payload. Raises `CannotCutError` if there is none."""
+    """Returns the list of messages in a dumped payload, which the history cuts into segments.
+    Raises `CannotCutError` if there is none."""
     elements = way.elements(payload)
     if type(elements) is not list:
         raise CannotCutError

@@ -27,7 +27,7 @@ an effort becomes tokens and the same effort again."""
 
 
 def effort_for(tokens: int) -> Effort:
-    """Returns the least effort whose tokens are not fewer than these, from `low` up."""
+    """Returns the least reasoning effort whose tokens are not fewer than these, from `low` up."""
     for effort in EFFORTS[2:]:
         if tokens <= TOKENS[effort]:
             return effort
@@ -40,8 +40,8 @@ def to_effort(reasoning: Effort | int) -> Effort:
 
 
 def find_allowed(effort: Effort, allowed: Iterable[Effort]) -> Effort | None:
-    """Returns the highest allowed effort that is not above this one, else the least allowed; `None`:
-    none is allowed. `off` is not among them."""
+    """Returns the highest allowed reasoning effort that is not above this one, else the least
+    allowed; `None`: none is allowed. `off` is not among them."""
     ranks = sorted(EFFORTS.index(name) for name in allowed if name != "off")
     if not ranks:
         return None

@@ -58,7 +58,7 @@ def load_texts(
     dimensions: str,
     tokens: bool = False,
 ) -> EmbeddingsRequest:
-    """Converts a body with a text or a list of them to the neutral request. `texts` and
+    """Converts an embeddings body with a text or a list of them to the neutral request. `texts` and
     `dimensions` are the fields' names.
 
     `tokens`: a text may be given by the numbers of its tokens too. They belong to one model's
@@ -103,7 +103,8 @@ def load_texts(
 
 
 def _are_tokens(input_value: Any) -> bool:
-    """True if the input is a list of token numbers, or a list of such lists."""
+    """True if the input of an embeddings request is a list of token numbers, or a list of such
+    lists."""
     if any(isinstance(entry, list) for entry in if_list(input_value)):
         lists = if_list(input_value)
     else:
@@ -138,7 +139,7 @@ def dump_texts(
 
 
 def load_answer_object(body: bytes | JsonMap) -> Json:
-    """Converts a response's body to the JSON object that it is.
+    """Converts the body of an embeddings response to the JSON object that it is.
 
     Raises:
         DecodeError: it is none.
@@ -216,8 +217,8 @@ def load_data_vectors(
     refusal: Callable[[Json], DragomanError],
     counted: Callable[[Json], tuple[Usage | None, Json]],
 ) -> BatchEmbeddingsResult:
-    """Converts a response with its vectors in `data` (OpenAI, Mistral). `refusal`: an answer
-    without them to its error; `counted`: reads the usage.
+    """Converts an embeddings response with its vectors in `data` (OpenAI, Mistral). `refusal`: an
+    answer without them to its error; `counted`: reads the usage.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -239,7 +240,8 @@ def load_data_vectors(
 
 
 def dump_vector_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[Json]:
-    """Returns vectors as entries of a response. The inverse of `load_vector_entries`."""
+    """Returns vectors as entries of an embeddings response. The inverse of
+    `load_vector_entries`."""
     return [
         {"object": "embedding", "index": index, "embedding": dump_vector(vector, packed=packed)}
         for index, vector in enumerate(vectors)
@@ -265,7 +267,7 @@ def count_input_tokens(usage: Usage | None) -> Usage | None:
 
 
 def _unpack_vector(value: str) -> Vector:
-    """Returns the numbers of a vector packed as base64, 4 bytes or signed bytes each."""
+    """Returns the numbers of an embedding vector packed as base64, 4 bytes or signed bytes each."""
     try:
         data = b64decode(value, validate=True)
     except ValueError as error:

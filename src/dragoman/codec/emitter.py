@@ -73,8 +73,8 @@ class Emitter:
         origin: Origin | None = None,
         events: list[Event] | None = None,
     ) -> None:
-        """Starts an answer. `events`: the list to append to, if a decoder shares one among several
-        answers."""
+        """Starts the emitter of one answer's events. `events`: the list to append to, if a decoder
+        shares one among several answers."""
         if new_id:
             self.message_id = new_id()
         else:
@@ -97,7 +97,7 @@ class Emitter:
         return events
 
     def start(self, *, native: Native = None, metadata: JsonMap | None = None) -> None:
-        """Opens the message, if it is not open yet."""
+        """Emits the start of the message, if it is not open yet."""
         if not self.started:
             self.begin(
                 MessageStarted(
@@ -106,15 +106,15 @@ class Emitter:
             )
 
     def begin(self, event: MessageStarted) -> None:
-        """Opens the message with a start event that exists already."""
+        """Emits a start event of the message that exists already."""
         self.started = True
         self.message_id, self.origin = event.message_id, event.origin
         self._start = event
         self.events.append(event)
 
     def ensure_part(self, key: Hashable, part: Content | None = None) -> OpenPart:
-        """Returns the open part with this key, and opens `part` (a text by default) if there is
-        none.
+        """Returns the emitter's open part with this key, and opens `part` (a text by default) if
+        there is none.
 
         A text is started by its first delta, through `add`; none may ever come.
         """
@@ -132,7 +132,7 @@ class Emitter:
         return self._open.get(key)
 
     def add(self, open_part: OpenPart, delta: str | bytes) -> None:
-        """Adds a delta to an open part. An empty delta does nothing."""
+        """Emits a delta of an open part. An empty delta does nothing."""
         if delta:
             if not open_part.started:
                 self._start_part(open_part)
@@ -158,7 +158,7 @@ class Emitter:
         self._next += 1
 
     def cite(self, citations: Iterable[Citation]) -> None:
-        """Adds sources to the texts that are open. Their places count from the beginning of all
+        """Adds sources to the emitter's open texts. Their places count from the beginning of all
         texts joined; a source of a text that is closed already goes to the last one as a whole."""
         open_texts = {
             part.index: part for part in self._open.values() if isinstance(part.part, TextPart)
@@ -178,7 +178,7 @@ class Emitter:
             )
 
     def read_text(self) -> str:
-        """Returns all text so far, of closed and of open parts."""
+        """Returns all text that the emitter has so far, of closed and of open parts."""
         texts = {
             index: part.text for index, part in self._closed.items() if isinstance(part, TextPart)
         }
@@ -188,7 +188,7 @@ class Emitter:
         return "".join([texts[index] for index in sorted(texts)])
 
     def close(self, open_part: OpenPart, *, cut: bool = False) -> Content | None:
-        """Closes a part. A text that never came leaves nothing behind."""
+        """Closes a part and emits its end. A text that never came leaves nothing behind."""
         self._open.pop(open_part.key, None)
         part = close_part(open_part.part, open_part.deltas, cut=cut, native=open_part.native)
         if part is not None:
@@ -198,15 +198,15 @@ class Emitter:
         return part
 
     def end(self, open_part: OpenPart, part: Content) -> None:
-        """Closes a part as the provider says that it is."""
+        """Closes a part and emits it as the provider says that it is."""
         self._open.pop(open_part.key, None)
         if not open_part.started:
             self._start_part(open_part)
         self.amend(open_part, part)
 
     def amend(self, closed_part: OpenPart, part: Content) -> None:
-        """Replaces a part that is closed already, for providers that correct at the end what they
-        signed."""
+        """Replaces a part that the emitter has closed already, for providers that correct at the
+        end what they signed."""
         self._closed[closed_part.index] = part
         self.events.append(PartFinished(self.message_id, closed_part.index, part))
 
@@ -226,7 +226,7 @@ class Emitter:
         cut: bool = False,
         losses: tuple[Loss, ...] = (),
     ) -> None:
-        """Closes the message and what is open in it."""
+        """Closes the message and what is open in it, and emits their ends."""
         self.start()
         self.close_all(cut=cut)
         self.finished = True
@@ -244,15 +244,15 @@ class Emitter:
         origin: Origin | None = None,
         native: Native = None,
     ) -> None:
-        """Ends the answer with an error. Open parts are closed as cut, and the error carries the
-        message so far with its usage."""
+        """Ends the answer and emits an error. Open parts are closed as cut, and the error carries
+        the message so far with its usage."""
         if (self.started or usage is not None) and not self.finished:
             self.finish(FinishReason.error, usage, origin=origin, native=native, cut=True)
             error.at(partial=self.build_partial_message())
         self.events.append(RunError(error))
 
     def build_partial_message(self) -> Message:
-        """Returns the message so far, from the parts that are closed."""
+        """Returns the emitter's message so far, from the parts that are closed."""
         builder = MessageBuilder(self._start)
         for index, part in self._closed.items():
             builder.add(PartFinished(self.message_id, index, part))
@@ -261,7 +261,8 @@ class Emitter:
         return builder.message()
 
     def calls(self) -> tuple[ToolCallPart, ...]:
-        """Returns the closed calls that the caller must answer, not those that the provider ran."""
+        """Returns the calls that the emitter has closed and that the caller must answer, not those
+        that the provider ran."""
         closed = [self._closed[index] for index in sorted(self._closed)]
         return tuple(
             [

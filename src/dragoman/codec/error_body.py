@@ -45,7 +45,8 @@ _DEPTH = 8
 
 
 def parse_body(body: bytes) -> Any:
-    """Returns the JSON in a body, or a short version of the text that a reader would see."""
+    """Returns the JSON in an error's body, or a short version of the text that a reader would
+    see."""
     # A byte order mark is no JSON.
     text = body.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     for candidate in (text, *_DATA.findall(text)):
@@ -64,8 +65,8 @@ def parse_body(body: bytes) -> Any:
 
 
 def collect_words(value: Any, depth: int = _DEPTH) -> str:
-    """Returns the words for people in an error. For rejected fields that is each field's path and
-    fault, without its value."""
+    """Returns the words for people in an error body. For rejected fields that is each field's path
+    and fault, without its value."""
     if not value or depth == 0:
         return ""
     if isinstance(value, str):
@@ -81,7 +82,7 @@ def collect_words(value: Any, depth: int = _DEPTH) -> str:
 
 
 def _order_of_words(fields: JsonMap) -> tuple[str, ...]:
-    """Returns the fields in which an error's words may stand, the surest first."""
+    """Returns the fields in which the words of an error body may stand, the surest first."""
     # An object there is the error itself; a text there may be no more than its class.
     if isinstance(fields.get("error"), dict):
         return _ERROR_FIRST
@@ -89,7 +90,8 @@ def _order_of_words(fields: JsonMap) -> tuple[str, ...]:
 
 
 def _unpack_words(text: str, depth: int) -> str:
-    """Returns a text with the JSON at its end replaced by that JSON's own words."""
+    """Returns a text of an error body with the JSON at its end replaced by that JSON's own
+    words."""
     before, inner = _split_json(text)
     if not inner:
         return text
@@ -106,7 +108,7 @@ def _describe_field_error(field_error: JsonMap) -> str:
 
 
 def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
-    """Yields the codes, types and reasons in an error, from all levels."""
+    """Yields the codes, types and reasons in an error body, from all levels."""
     if depth == 0:
         return
     for entry in if_list(value):
@@ -133,8 +135,8 @@ def strip_quoted_names(text: str) -> str:
 
 
 def _split_json(text: str) -> tuple[str, Any]:
-    """Returns the text before the JSON at the end of `text`, and that JSON; None if it ends in
-    none."""
+    """Splits a text of an error body: returns the text before the JSON at the end of `text`, and
+    that JSON; None if it ends in none."""
     match = _JSON.search(text)
     if match is None:
         return text, None
@@ -142,8 +144,8 @@ def _split_json(text: str) -> tuple[str, Any]:
 
 
 def _decode_json(text: str) -> Any:
-    """Returns a JSON object or list, also one that was encoded twice; None if the text is
-    neither."""
+    """Returns a JSON object or list in an error body, also one that was encoded twice; None if the
+    text is neither."""
     try:
         value: Any = msgspec.json.decode(text)
         # An error that a gateway passed on as a text of JSON.

@@ -233,7 +233,7 @@ _SHOWN = 1000
 
 
 def read_error_info(payload: Any) -> ErrorInfo:
-    """Reads an error's payload in any of the usual shapes."""
+    """Reads by the rules for errors an error's payload in any of the usual shapes."""
     outer = next(iter(if_objects(payload)), if_object(payload))
     error = if_object(outer.get("error"))
     statuses = (as_text(fields.get(key)) for fields in (error, outer) for key in _STATUS_KEYS)
@@ -293,8 +293,8 @@ def build_error(
     body: bytes | None = None,
     rules: ErrorRules = _USUAL,
 ) -> ProviderError:
-    """Returns the exception for what is known of an error. `status`: the response's; without it,
-    the one in the body."""
+    """Returns the exception that the error rules choose for what is known of an error. `status`:
+    the response's; without it, the one in the body."""
     status = status or info.status
     error_class = _choose_error_class(
         info.means or status or 0,
@@ -320,7 +320,8 @@ def _describe_silence(status: int | None, codes: str) -> str:
 
 
 def _find_wait(info: ErrorInfo, headers: Mapping[str, str], *, is_limit: bool) -> float | None:
-    """Returns the seconds to wait before the next try: the surest source that tells any."""
+    """Returns the seconds to wait before the next try after an error: the surest source that tells
+    any."""
     waits = [info.retry_after, parse_retry_after(headers), parse_waiting_text(info.text)]
     # When a limit is reset says nothing about when an overload ends.
     if is_limit:
@@ -365,8 +366,8 @@ def _short(text: str) -> str:
 
 
 def find_request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
-    """Returns the provider's id of a request. `headers`: the response's, names in lower case;
-    `inside`: the id in its body."""
+    """Returns the provider's id of a request that ended in an error. `headers`: the response's,
+    names in lower case; `inside`: the id in its body."""
     named_id = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
     return (
         named_id or inside or next((headers[name] for name in _TRACES if headers.get(name)), None)
@@ -374,7 +375,7 @@ def find_request_id(headers: Mapping[str, str], inside: str | None = None) -> st
 
 
 def _choose_error_class(status: int, text: str, rules: ErrorRules) -> _Kind:
-    """Returns the class of an error. `status`: the HTTP status, 0 if unknown."""
+    """Returns the class of an error by the rules. `status`: the HTTP status, 0 if unknown."""
     if (error_class := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
         return _first(_BETTER.get(error_class, ()), text) or error_class
     # A wire's own patterns come first: its words may mean something else with another provider.

@@ -46,7 +46,8 @@ class DistinctIds:
         return id_ in self._taken
 
     def take(self, id_: str) -> str:
-        """Returns this id, or one like it if it is empty or taken, and marks that as taken."""
+        """Returns this id fitted: itself, or one like it if it is empty or taken, and marks that as
+        taken."""
         free = id_
         while not free or free in self._taken:
             repeat = self._repeats[id_] = self._repeats.get(id_, 1) + 1
@@ -59,10 +60,10 @@ class NameRule(msgspec.Struct, frozen=True):
     """What ids or names a wire takes."""
 
     letters: str = "a-zA-Z0-9_-"
-    """The characters allowed, as they stand in a regular expression's brackets; lower-case letters
-    and digits at least."""
+    """The allowed characters, as in the brackets of a regular expression. They include lower-case
+    letters and digits."""
     most: int = 64
-    """Length at most, in characters."""
+    """The maximum length in characters."""
     least: int = 1
     """Length at least, in characters; not over 32."""
     first: str = ""
@@ -92,7 +93,8 @@ TOOL_NAMES = NameRule(first="a-zA-Z_")
 def fit_names(
     names: Iterable[str], rule: NameRule = TOOL_NAMES, *, as_is: Collection[str] = ()
 ) -> dict[str, str]:
-    """Returns for each name the one to send. `as_is`: names that are sent whatever the rule says.
+    """Returns for each name the one to send, which fits the provider's rule. `as_is`: names that
+    are sent whatever the rule says.
 
     The inverse tells which tool a model means when it calls one by the name that it was sent.
     """
@@ -113,8 +115,8 @@ def fit_names(
 
 @cache
 def _compile_matcher(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
-    """Returns a matcher for all names at once, each followed by a newline; None if the rule allows
-    newlines."""
+    """Returns a matcher for names that fit a rule, all at once, each followed by a newline; None if
+    the rule allows newlines."""
     if _all_of(rule.letters)("\n"):
         return None
     first = f"(?=[{rule.first}])" if rule.first else ""
@@ -133,8 +135,8 @@ def map_call_ids(
     *,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
 ) -> dict[tuple[int, int], str]:
-    """Returns the id to send for every call and result that is not the provider's own, by the
-    position of its message and its index in the content.
+    """Returns the fitted id to send for every call and result that is not the provider's own, by
+    the position of its message and its index in the content.
 
     An id that was used before, in this round or an earlier one, gets another. A result has the id
     of its call: the first call of its round that has the same id and no result yet, else the latest
@@ -185,8 +187,8 @@ def _own_ids(
     rule: NameRule,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None,
 ) -> dict[tuple[int, int], str] | None:
-    """Returns the ids unchanged, as `map_call_ids` does, if all may be sent as they are and none
-    belongs to two calls; else None."""
+    """Returns the call ids unchanged, as `map_call_ids` does, if all may be sent as they are and
+    none belongs to two calls; else None."""
     out: dict[tuple[int, int], str] = {}
     taken: set[str] = set()
     for position, message in enumerate(messages):
@@ -222,15 +224,15 @@ class _Fresh:
         self._tries: dict[str, count[int]] = {}
 
     def __call__(self, name: str) -> str:
-        """Returns the stand-in for an id or name that breaks the provider's rule."""
+        """Returns the stand-in for an id or name that does not fit the provider's rule."""
         candidates = (
             self._make_stand_in(name, tries) for tries in self._tries.setdefault(name, count())
         )
         return next(candidate for candidate in candidates if candidate not in self.taken)
 
     def _make_stand_in(self, name: str, tries: int) -> str:
-        """Returns one stand-in for a name that the rule refuses: what is readable of it, with a
-        digest."""
+        """Returns one stand-in for a name that does not fit the rule: what is readable of it, with
+        a digest."""
         rule, filler = self._rule, self._filler
         # What is left of the name comes first, for people who read requests; the digest tells
         # names apart that look alike by then.

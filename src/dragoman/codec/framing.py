@@ -63,7 +63,7 @@ class EventStream:
         return None if self._body is None else bytes(self._body)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Reads more bytes and returns the data of the events that they complete."""
+        """Reads more framed bytes and returns the data of the events that they complete."""
         if self._start is not None:
             data = self._detect_event_stream(self._start + data)
         elif self._body is not None:
@@ -83,7 +83,7 @@ class EventStream:
         return self._read_lines([self._lines.close(), b""])
 
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
-        """Returns the data of the server-sent events that these lines complete."""
+        """Reads frames: returns the data of the server-sent events that these lines complete."""
         out: list[bytes] = []
         last = self._last
         for line in lines:
@@ -138,7 +138,7 @@ class LineStream:
         return self._read_lines([self._lines.close()])
 
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
-        """Returns the JSON lines among these, or collects them as a body."""
+        """Returns the frames (JSON lines) among these, or collects them as a body."""
         lines = [stripped for line in lines if (stripped := line.strip())]
         if lines and not self._begun:
             self._begun = True
@@ -150,7 +150,8 @@ class LineStream:
 
 
 def is_json(data: bytes) -> bool:
-    """True if bytes are one complete JSON value. A stream that was cut hardly ever ends in one."""
+    """True if a frame's bytes are one complete JSON value. A stream that was cut hardly ever ends
+    in one."""
     try:
         json_bytes.decode(data)
     except ValueError:
@@ -159,7 +160,8 @@ def is_json(data: bytes) -> bool:
 
 
 def is_cut(data: bytes) -> bool:
-    """True if bytes are an incomplete JSON value, as at the end of a stream that was cut."""
+    """True if a frame's bytes are an incomplete JSON value, as at the end of a stream that was
+    cut."""
     try:
         json_bytes.decode(data)
     except ValueError as error:
@@ -180,14 +182,14 @@ class _Lines:
     __slots__ = ("_ends", "_rest", "_split")
 
     def __init__(self, split: Callable[[bytes], list[bytes]], ends: tuple[bytes, ...]) -> None:
-        """Starts without data. `split`: returns the lines of bytes, the last perhaps unfinished.
-        `ends`: the bytes that end a line."""
+        """Starts to cut a stream into lines. `split`: returns the lines of bytes, the last perhaps
+        unfinished. `ends`: the bytes that end a line."""
         self._split = split
         self._ends = ends
         self._rest: list[bytes] = []
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Returns the lines that more bytes complete."""
+        """Returns the lines (frames) that more bytes complete."""
         unfinished = self._rest
         if unfinished:
             unfinished.append(data)
@@ -207,7 +209,7 @@ class _Lines:
 
 
 def _at_newlines(data: bytes) -> list[bytes]:
-    """Returns the lines of `data`, split at LF alone."""
+    """Returns the lines (frames) of `data`, split at LF alone."""
     lines = data.split(b"\n")
     if not lines[-1]:
         del lines[-1]

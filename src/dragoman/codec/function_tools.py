@@ -28,15 +28,15 @@ def read_function_name(entry: JsonMap) -> str:
 
 
 def collect_own_fields(outer: JsonMap, inner: JsonMap) -> Json:
-    """Returns the fields of a tool or call that have no neutral name: `outer` fields of its own,
-    `inner` ones of its `function`."""
+    """Returns the fields of a function tool or its call that have no neutral name: `outer` fields
+    of its own, `inner` ones of its `function`."""
     if inner:
         return {**outer, "function": inner}
     return {**outer}
 
 
 def load_tool(wire_native: WireNative, tool: JsonMap) -> ToolSpec:
-    """Returns a tool that is a function, with or without its type."""
+    """Reads a function tool, with or without its type."""
     form = {} if "type" in tool else {"type": _ABSENT}
     return load_function(
         wire_native,
@@ -52,8 +52,8 @@ def load_function(
     beside: JsonMap = {},
     form: JsonMap = {},
 ) -> ToolSpec:
-    """Returns the tool for a function. `beside`: further fields of the object that holds it;
-    `form`: the wire form of that object."""
+    """Reads the `function` of a tool. `beside`: further fields of the object that holds it; `form`:
+    the wire form of that object."""
     description, parameters = (
         if_text(function.get("description")),
         if_object(function.get("parameters")),
@@ -77,7 +77,7 @@ def load_function(
 
 
 def dump_tool(wire_native: WireNative, tool: ToolSpec, name: str) -> Json:
-    """Returns a tool under that name. Reverses `load_tool`."""
+    """Writes a function tool under that name. Reverses `load_tool`."""
     if "type" in wire_native.form(tool.native):
         type_field = {}
     else:
@@ -89,7 +89,7 @@ def dump_tool(wire_native: WireNative, tool: ToolSpec, name: str) -> Json:
 
 
 def dump_function(wire_native: WireNative, tool: ToolSpec, name: str) -> Json:
-    """Returns a function under that name. Reverses `load_function`."""
+    """Writes the `function` of a tool under that name. Reverses `load_function`."""
     fields = if_object(wire_native.fields(tool.native).get("function"))
     function: Json = {"name": name}
     if tool.description:

@@ -46,7 +46,7 @@ _EMPTY: tuple[Any, ...] = ("", [], {})
 
 
 def shape_error(value: Any, what: str) -> DecodeError:
-    """Returns the error for a value of the wrong shape. `what`: the value and its fault, in
+    """Returns the error for a JSON value of the wrong shape. `what`: the value and its fault, in
     words."""
     body = json_bytes.encode(value)
     return DecodeError(
@@ -56,7 +56,7 @@ def shape_error(value: Any, what: str) -> DecodeError:
 
 
 def check_depth(payload: T) -> T:
-    """Returns the payload unchanged if it does not nest too deep.
+    """Returns a JSON payload unchanged if it does not nest too deep.
 
     Raises:
         HistoryError: it nests too deep.
@@ -69,7 +69,7 @@ def check_depth(payload: T) -> T:
 
 
 def body_bytes(body: bytes | JsonMap) -> bytes:
-    """Returns a response's body as bytes; it may be decoded JSON already.
+    """Returns a response's JSON body as bytes; it may be decoded JSON already.
 
     Raises:
         DecodeError: it nests too deep.
@@ -159,7 +159,7 @@ def text_or_json(value: Any) -> str:
 
 
 def select_unread(fields: Json, read: Collection[str]) -> Json:
-    """Returns the fields not in `read` that are neither null nor empty."""
+    """Returns the fields of a JSON object not in `read` that are neither null nor empty."""
     return {
         key: value
         for key, value in fields.items()
@@ -168,7 +168,7 @@ def select_unread(fields: Json, read: Collection[str]) -> Json:
 
 
 def drop_empty(fields: Json) -> Json:
-    """Returns the fields that are neither null nor empty."""
+    """Returns the fields of a JSON object that are neither null nor empty."""
     return {
         key: value
         for key, value in fields.items()
@@ -177,8 +177,8 @@ def drop_empty(fields: Json) -> Json:
 
 
 def merge_pieces(fields: Json, more: JsonMap) -> None:
-    """Merges fields that come in pieces into `fields`: lists are extended, any other value is
-    replaced. Linear in the pieces."""
+    """Merges fields of JSON values that come in pieces into `fields`: lists are extended, any other
+    value is replaced. Linear in the pieces."""
     for name, value in more.items():
         if not isinstance(value, list):
             fields[name] = value
@@ -209,8 +209,8 @@ def drop_none(fields: JsonMap) -> Json:
 
 
 def has_error(result: Any) -> bool:
-    """True if a tool's result says that the tool failed: an object with the key `error`, or the
-    text of one."""
+    """True if the JSON value of a tool's result says that the tool failed: an object with the key
+    `error`, or the text of one."""
     if isinstance(result, str) and result.lstrip().startswith("{"):
         try:
             result = json_bytes.decode(result)

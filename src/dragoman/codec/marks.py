@@ -65,7 +65,7 @@ def collect_part_types(messages: Iterable[Message]) -> set[type[Content]]:
 
 
 def holds_only_waits(message: Message) -> bool:
-    """True if a message consists of interrupt marks alone, and so is no part of the
+    """True if a message consists of marks of interrupts alone, and so is no part of the
     conversation."""
     content = message.content
     return bool(content) and all(
@@ -74,7 +74,7 @@ def holds_only_waits(message: Message) -> bool:
 
 
 def drop_waits(messages: Sequence[Message]) -> Sequence[Message]:
-    """Returns the messages without those that hold interrupt marks alone."""
+    """Returns the messages without those that hold marks of interrupts alone."""
     if MarkPart not in collect_part_types(messages):
         return messages
     return tuple([message for message in messages if not holds_only_waits(message)])
@@ -136,8 +136,8 @@ _COPY = "copy"
 
 
 def attach_interrupt(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
-    """Returns the call with an interrupt attached: what the agent wants before it goes on. Only a
-    call that the client runs counts as an ordinary tool call (`run_by="agent"`)."""
+    """Returns the call with the mark of an interrupt attached: what the agent wants before it goes
+    on. Only a call that the client runs counts as an ordinary tool call (`run_by="agent"`)."""
     stored = msgspec.to_builtins(msgspec.structs.replace(interrupt, call=None))
     # An approval or a question is no tool of the user's: its call is the client's to answer.
     run_by = "agent" if interrupt.reason == "tool" else "client"
@@ -145,7 +145,7 @@ def attach_interrupt(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
 
 
 def read_interrupt(call: ToolCallPart) -> Interrupt | None:
-    """Returns the interrupt that is attached to a call, or None."""
+    """Returns the interrupt whose mark is attached to a call, or None."""
     stored = _read_note(call.native, _WAITS)
     if not stored:
         return None
@@ -159,15 +159,15 @@ def read_interrupt(call: ToolCallPart) -> Interrupt | None:
 
 
 def attach_resume(result: ToolResultPart, resume: Resume) -> ToolResultPart:
-    """Returns the result of such a call with the answer to the agent attached."""
+    """Returns the result of a call that waits, marked with the answer to the agent's interrupt."""
     return msgspec.structs.replace(
         result, native=_with(result.native, _ANSWERS, msgspec.to_builtins(resume))
     )
 
 
 def read_resume(interrupt: Interrupt, result: ToolResultPart) -> Resume:
-    """Returns the answer that a result gives to an interrupt. A result that says nothing about it,
-    such as one that repair made up, cancels."""
+    """Returns the answer to an interrupt that a result is marked with. A result that says nothing
+    about it, such as one that repair made up, cancels."""
     stored = _read_note(result.native, _ANSWERS)
     try:
         if stored:

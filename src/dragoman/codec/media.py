@@ -45,8 +45,8 @@ def dump_data_url(part: DataPart) -> str:
 
 
 def load_url(url: str, name: str | None = None) -> DataPart | LinkPart:
-    """Returns the data in a URL, or a link if the URL holds none (or holds it in a form that could
-    not be written back)."""
+    """Returns the data in a media URL, or a link if the URL holds none (or holds it in a form that
+    could not be written back)."""
     head, comma, text = url.partition(";base64,")
     if (
         comma
@@ -77,7 +77,7 @@ def decode_plain_url(url: str) -> DataPart | None:
 
 
 def decode_base64(text: Any) -> bytes | None:
-    """Returns the bytes of a base64 text, or None if it is none or encoding them again gives
+    """Returns the media bytes of a base64 text, or None if it is none or encoding them again gives
     another text."""
     try:
         data = b64decode(text, validate=True)
@@ -90,7 +90,7 @@ def decode_base64(text: Any) -> bytes | None:
 
 
 def audio_type(data: bytes) -> str | None:
-    """Returns the media type of audio by its first bytes, or None."""
+    """Returns the media type (MIME) of audio by its first bytes, or None."""
     if data[:4] == b"RIFF":
         return "audio/wav"
     # MP3: a tag, or the eleven set bits with which each of its frames begins.
@@ -115,8 +115,8 @@ def read_media_text(part: Media) -> str | None:
 
 
 def describe_as_text(part: Media) -> str:
-    """Returns the text that replaces a file which a target cannot hold: its type, its name or URL,
-    and its content if that is text.
+    """Returns the text that replaces a media file which a target cannot hold: its type, its name or
+    URL, and its content if that is text.
 
     All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where
     `read_media_text` is `None`.
@@ -137,7 +137,7 @@ def media_label(part: Media) -> str:
 
 
 def _describe_file(part: Media) -> tuple[str, str | None]:
-    """Returns the kind of a file, and its name or where it is."""
+    """Returns the kind of a media file, and its name or where it is."""
     mime_type = part.mime_type
     if not isinstance(part, LinkPart):
         return mime_type or "file", part.name

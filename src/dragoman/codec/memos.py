@@ -47,8 +47,8 @@ def hide_memos(messages: Iterable[Message]) -> list[Message]:
 
 
 def select_visible(messages: Iterable[Message]) -> list[tuple[int, Message]]:
-    """Returns the messages that people may see, each with its position: no memos, and nothing of
-    how a model changes its working memory."""
+    """Returns the messages without memos, which people may see, each with its position: no memos,
+    and nothing of how a model changes its working memory."""
     visible: list[tuple[int, Message]] = []
     for position, message in enumerate(messages):
         public = None if is_memo(message) else hide_working(message)
@@ -74,8 +74,8 @@ def dump_for_client(
     losses: list[Loss],
     dump: Callable[[Sequence[Message], list[Loss]], T],
 ) -> T:
-    """Returns what `dump` writes of the messages that a client may have, without what answers note
-    of their requests.
+    """Returns what `dump` writes of the messages that a client may have, so without memos, without
+    what answers note of their requests.
 
     Args:
         messages: the conversation.

@@ -42,7 +42,7 @@ def load_list(
     roles: Collection[str],
     lists: bool = True,
 ) -> list[Message]:
-    """Converts a list of messages, bounded in its depth where no problems are noted to ours.
+    """Converts a format's list of messages to dragoman's; without `problems` its depth is bounded.
     Results that follow each other are one message of the user's.
 
     `load`: a message that is more than a role and a text → ours, or the result that it is. `what`:
@@ -84,8 +84,8 @@ def load_list(
 def load_plain_message(
     entry: Any, speakers: Mapping[str, Role], origin: Origin | None
 ) -> Message | None:
-    """Returns a message of a role and a text, as nearly all are; `None`: any other. `origin` is
-    given to the model's."""
+    """Returns a listed message of a role and a text, as nearly all are; `None`: any other. `origin`
+    is given to the model's."""
     if not isinstance(entry, dict) or len(fields := cast("Json", entry)) != 2:
         return None
     text, name = fields.get("content"), fields.get("role")
@@ -107,7 +107,7 @@ def _object(entry: Any, no_list: str) -> Json:
 
 
 def _field_at_fault(entry: Any, roles: Collection[str], *, lists: bool) -> str | None:
-    """Returns the field for which a message cannot be read, where it is one."""
+    """Returns the field for which a listed message cannot be read, where it is one."""
     if not isinstance(entry, dict):
         return None
     fields = cast("Json", entry)
@@ -130,8 +130,8 @@ def load_content(
     form: Json,
     load: Callable[[JsonMap], Content],
 ) -> list[Content]:
-    """Converts the `content` of a message to its pieces. `empty`: how no content is usually
-    written; another way goes to `form`. `load` reads a block.
+    """Converts the `content` of a message in a list to its pieces. `empty`: how no content is
+    usually written; another way goes to `form`. `load` reads a block.
 
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
@@ -160,8 +160,8 @@ def dump_content(
     *,
     string_only: bool = False,
 ) -> Json:
-    """Converts blocks to the field `content`: a string for one plain text (and for several where
-    the vendor takes nothing else), else a list."""
+    """Converts blocks to the field `content` of a message in a list: a string for one plain text
+    (and for several where the vendor takes nothing else), else a list."""
     written_form = form.get("content", empty)
     if not blocks:
         # Noted for a list of one text; that text is gone by now.
@@ -177,8 +177,8 @@ def dump_content(
 
 
 def plain_text(block: JsonMap) -> str | None:
-    """Returns the text of a content block that has no further field. None if it has, or if the text
-    is empty."""
+    """Returns the text of a message's content block that has no further field. None if it has, or
+    if the text is empty."""
     text = block.get("text")
     if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text:
         return text

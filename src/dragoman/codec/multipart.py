@@ -54,7 +54,7 @@ def is_form(content_type: str) -> bool:
 
 
 def load_form(data: bytes, content_type: str, bounds: FormBounds = FormBounds()) -> Json:  # noqa: B008 - a frozen value
-    """Reads a form. `content_type`: the header, which holds the boundary.
+    """Reads a multipart form. `content_type`: the header, which holds the boundary.
 
     Raises:
         InvalidRequestError: it is none.
@@ -69,7 +69,8 @@ def load_form(data: bytes, content_type: str, bounds: FormBounds = FormBounds())
 
 
 def dump_form(fields: JsonMap) -> tuple[str, bytes]:
-    """Writes fields as a form. Returns its content type and its bytes. What is None is left out."""
+    """Writes fields as a multipart form. Returns its content type and its bytes. What is None is
+    left out."""
     parts = [_dump_part(name, value) for name, value in _flatten_form_fields(fields)]
     boundary = blake2b(b"".join(parts), digest_size=16).hexdigest()
     line = b"--" + boundary.encode()
@@ -85,6 +86,7 @@ def _fault(problem: str) -> InvalidRequestError:
 
 
 def _read_boundary(content_type: str) -> bytes:
+    """Returns the boundary between the parts of a multipart form."""
     boundary = ""
     if len(content_type) <= _LONGEST_TYPE:
         boundary = _read_parameters(content_type)[1].get("boundary", "")
@@ -94,7 +96,7 @@ def _read_boundary(content_type: str) -> bytes:
 
 
 def _read_parameters(header: str) -> tuple[str, dict[str, str]]:
-    """Returns what a header says, in lower case, and its parameters.
+    """Returns what a header of a multipart form says, in lower case, and its parameters.
 
     Raises:
         InvalidRequestError: a parameter is none, or stands twice.
@@ -113,7 +115,7 @@ def _read_parameters(header: str) -> tuple[str, dict[str, str]]:
 
 
 def _split_parts(data: bytes, boundary: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yields head and body of each part."""
+    """Yields head and body of each part of a multipart form."""
     line = b"--" + boundary
     if not data.startswith(line):
         raise _fault("it does not begin with its boundary")
@@ -133,7 +135,7 @@ def _split_parts(data: bytes, boundary: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _read_head(head: bytes) -> dict[str, str]:
-    """Reads the headers of a part; their names are in lower case.
+    """Reads the headers of a part of a multipart form; their names are in lower case.
 
     Raises:
         InvalidRequestError: they are none, or say that the part is encoded.
@@ -154,7 +156,7 @@ def _read_head(head: bytes) -> dict[str, str]:
 
 
 def _read_names(headers: dict[str, str]) -> tuple[str, str | None]:
-    """Returns the name of a part, and its file's name; `None` if it is no file.
+    """Returns the name of a multipart form's part, and its file's name; `None` if it is no file.
 
     Raises:
         InvalidRequestError: the part has no name.
@@ -217,8 +219,8 @@ def _decode_text(body: bytes, name: str) -> str:
 
 
 def _put_form_value(fields: Json, keys: list[str], value: str | DataPart) -> None:
-    """Puts a value where its keys say. A place that is taken becomes a list, and so does one whose
-    last key is empty (`image[]`).
+    """Puts a value of a multipart form where its keys say. A place that is taken becomes a list,
+    and so does one whose last key is empty (`image[]`).
 
     Raises:
         InvalidRequestError: what is there is no object.
@@ -247,7 +249,7 @@ def _put_form_value(fields: Json, keys: list[str], value: str | DataPart) -> Non
 
 
 def _flatten_form_fields(fields: JsonMap, above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the name and value of each part."""
+    """Yields the name and value of each part of a multipart form."""
     for key, value in fields.items():
         name = f"{above}[{key}]" if above else key
         if isinstance(value, Mapping):

@@ -42,7 +42,7 @@ class WireNative:
         return bool(native) and not self.is_ours(native)
 
     def fields(self, native: Native) -> Json:
-        """Returns the fields that are written as they are; a new mapping."""
+        """Returns the native fields that are written as they are; a new mapping."""
         if native and self._fields in native:
             return dict(if_object(native[self._fields]))
         return {}
@@ -57,7 +57,7 @@ class WireNative:
         return if_object(if_object(notes).get(_FORM)) if notes else {}
 
     def response(self, native: Native) -> Json:
-        """Returns the fields of the response around a message."""
+        """Returns the native fields of the response around a message."""
         if native:
             return if_object(self.notes(native).get("response"))
         return {}
@@ -113,7 +113,7 @@ class WireNative:
 
 
 def read_signatures(native: Native) -> dict[str, str]:
-    """Returns what providers signed of a piece: the signature by the wire's name."""
+    """Returns from a piece's `native` what providers signed: the signature by the wire's name."""
     signatures: dict[str, str] = {}
     for wire, wire_fields in (native or {}).items():
         # Notes are dragoman's own; no provider signs there.

@@ -19,9 +19,14 @@ import msgspec
 
 from dragoman.codec import digest
 from dragoman.codec.json_values import if_object
-from dragoman.codec.sent_history import count_system_messages
 from dragoman.json_bytes import Json
-from dragoman.message import OURS, Message, Native, Origin
+from dragoman.message import (
+    OURS,
+    Message,
+    Native,
+    Origin,
+    Role,
+)
 from dragoman.request import ServerTool, ToolSpec
 
 __all__ = [
@@ -34,6 +39,7 @@ __all__ = [
     "find_opening",
     "hide_opening",
     "hide_openings",
+    "count_system_messages",
 ]
 
 Tools = tuple[ToolSpec | ServerTool, ...]
@@ -73,7 +79,7 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     told so with every later request."""
 
     def add_to(self, native: Native) -> Native:
-        """Returns the `native` of the answer with this note."""
+        """Returns the `native` of the answer with this note of the opening."""
         if self == _NOTHING:
             return native
         ours = if_object((native or {}).get(OURS))
@@ -96,18 +102,18 @@ class Opening(NamedTuple):
     """The provider drops thinking that is bound to another conversation."""
 
     def restore(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], list[int]]:
-        """Returns the messages behind the head with each change before its answer, and for each
-        the position that it has in `messages`; a change has that of its answer."""
+        """Returns the opening's messages: those behind the head with each change before its answer,
+        and for each the position that it has in `messages`; a change has that of its answer."""
         restored: list[Message] = []
-        places: list[int] = []
+        moved: list[int] = []
         begin = count_system_messages(messages)
         for position, change in self.changes:
             restored += (*messages[begin:position], change.message)
-            places += (*range(begin, position), position)
+            moved += (*range(begin, position), position)
             begin = position
         restored += messages[begin:]
-        places += range(begin, len(messages))
-        return tuple(restored), places
+        moved += range(begin, len(messages))
+        return tuple(restored), moved
 
 
 def find_opening(messages: Sequence[Message], target: Origin) -> Opening:
@@ -137,7 +143,7 @@ def find_opening(messages: Sequence[Message], target: Origin) -> Opening:
 
 
 def hide_opening(native: Native) -> Native:
-    """Returns the `native` of a message without what it notes of its request.
+    """Returns the `native` of a message without what it notes of its conversation's opening.
 
     Formats for clients neither write the note, since a system text is not for them, nor read it,
     since a forged one would put a client's words in the place of the agent's system text. Only the
@@ -151,7 +157,7 @@ def hide_opening(native: Native) -> Native:
 
 
 def hide_openings(messages: Iterable[Message]) -> list[Message]:
-    """Returns messages without what they note of their requests."""
+    """Returns messages without what they note of their conversation's opening."""
     return [
         message
         if message.native is None or (native := hide_opening(message.native)) is message.native
@@ -167,7 +173,7 @@ def digest_system(system: Sequence[Message]) -> str:
 
 
 def digest_tools(tools: Tools) -> str:
-    """Returns the digest of the tools that `Origin.tools` holds, in their order."""
+    """Returns the digest of the tools that `Origin.tools` holds of the opening, in their order."""
     if not tools:
         return ""
     for known, known_digest in _digested:
@@ -180,7 +186,7 @@ def digest_tools(tools: Tools) -> str:
 
 
 def _plain_tool(tool: ToolSpec | ServerTool) -> ToolSpec | ServerTool:
-    """Returns a tool without its cache mark, which a request may move."""
+    """Returns a tool of the opening without its cache mark, which a request may move."""
     if not tool.native:
         return tool
     native = {
@@ -202,3 +208,12 @@ def _read_note(message: Message) -> Note | None:
         return msgspec.convert(note, Note)
     except (msgspec.ValidationError, ValueError):
         return None
+
+
+def count_system_messages(messages: Sequence[Message]) -> int:
+    """Returns the number of system messages at the head of a conversation, which make its
+    opening."""
+    return next(
+        (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
+        len(messages),
+    )

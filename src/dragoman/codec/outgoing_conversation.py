@@ -49,7 +49,7 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     def lose(
         self, position: int | None, part: int | None, what: Lost, why: str, which: str = ""
     ) -> None:
-        """Notes something that is left out or changed; see `Loss`."""
+        """Notes something of the outgoing conversation that is left out or changed; see `Loss`."""
         if part is not None and position is not None and position in self.part_indexes:
             part = self.part_indexes[position][part]
         self.losses.append(
@@ -59,8 +59,8 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     def lose_unfinished(
         self, position: int, part: int, call: ToolCallPart, sent_arguments: Any
     ) -> None:
-        """Notes of a call that was cut or is invalid that it is sent as one without arguments,
-        where that is so. `sent`: its arguments as they are written."""
+        """Notes of an outgoing call that was cut or is invalid that it is sent as one without
+        arguments, where that is so. `sent`: its arguments as they are written."""
         if call.state != "complete" and sent_arguments in ({}, "{}"):
             self.lose(
                 position,
@@ -136,7 +136,7 @@ class _Unreadable(Sequence[str | None]):
 
 
 def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:
-    """Returns the request without options of another wire, and notes each as a loss."""
+    """Returns the outgoing request without options of another wire, and notes each as a loss."""
     if request.wire in (None, wire) or not request.options:
         return request
     losses += [
@@ -147,8 +147,8 @@ def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -
 
 
 def read_sole_text(message: Message) -> str | None:
-    """Returns the text of a message that is one text, not blank and without native fields, as
-    nearly all are; None for any other message."""
+    """Returns the text of an outgoing message that is one text, not blank and without native
+    fields, as nearly all are; None for any other message."""
     content = message.content
     if (
         message.native is None

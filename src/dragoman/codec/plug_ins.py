@@ -23,7 +23,7 @@ def plug_ins(group: str) -> Iterable[EntryPoint]:
 
 @lru_cache(maxsize=8)
 def _list_entry_points(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint]:  # noqa: ARG001 where they are looked for, which takes some 20 ms
-    """Returns the installed entry points of a group."""
+    """Returns the installed entry points of a group of plug-ins."""
     # Slow to import, and needed for names that are not built in only.
     from importlib.metadata import (
         entry_points,
@@ -33,8 +33,9 @@ def _list_entry_points(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint
 
 
 def load_plug_in(group: str, name: str, noun: str) -> Any:
-    """Loads the object of an entry point: usually a module whose attribute `name` is that name.
-    Returns None if no entry point has the name. `noun`: what the object is, for the error.
+    """Loads a plug-in: the object of an entry point: usually a module whose attribute `name` is
+    that name. Returns None if no entry point has the name. `noun`: what the object is, for the
+    error.
 
     Raises:
         SettingsError: it cannot be imported, or has another name; the message names the distribution.

@@ -37,8 +37,8 @@ class ResponseDecoder(ABC):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """Starts a decoder. `new_id` makes the message's id, and ids for calls that come without
-        one."""
+        """Starts a decoder of one response. `new_id` makes the message's id, and ids for calls that
+        come without one."""
         self._frames = self.FRAMES()
         self._events: list[Event] = []
         self._over = False
@@ -66,7 +66,7 @@ class ResponseDecoder(ABC):
 
     @abstractmethod
     def read_event(self, event: Json) -> None:
-        """Reads one JSON object of the stream, or a whole response.
+        """Reads one JSON object of the response's stream, or a whole response.
 
         Raises:
             DragomanError: what it tells of, or that it is not of this format; it ends the answer.
@@ -91,22 +91,24 @@ class ResponseDecoder(ABC):
         self.fail(StreamCutError("the stream ended before the answer did. Send the request again."))
 
     def read_body(self, body: bytes) -> None:
-        """Reads a body that came in place of a stream: a whole response or an error. Half a body is
-        a cut response."""
+        """Decodes a body that came in place of a stream: a whole response or an error. Half a body
+        is a cut response."""
         if is_cut(body):
             self.end()
         else:
             self.read_payload(body)
 
     def feed(self, data: bytes) -> list[Event]:
-        """Reads more bytes, cut anywhere, and returns the events that they complete."""
+        """Decodes more bytes of the response, cut anywhere, and returns the events that they
+        complete."""
         for payload in self._frames.feed(data):
             if not (self._over or self.read_fast(payload)):
                 self.read_payload(payload)
         return self._take_events()
 
     def close(self) -> list[Event]:
-        """Ends the stream and returns the last events. An answer that has not ended was cut."""
+        """Ends the response's stream and returns the last events. An answer that has not ended was
+        cut."""
         for payload in self._frames.close():
             # Else it is the first half of a chunk, which a cut connection leaves.
             if payload.strip() == _DONE or is_json(payload):
@@ -118,7 +120,7 @@ class ResponseDecoder(ABC):
         return self._take_events()
 
     def read_response(self, body: bytes | JsonMap) -> list[Event]:
-        """Reads a whole response, given as bytes or JSON, or the bytes of a recorded stream, and
+        """Decodes a whole response, given as bytes or JSON, or the bytes of a recorded stream, and
         returns all its events."""
         try:
             data = body_bytes(body)
@@ -128,7 +130,7 @@ class ResponseDecoder(ABC):
         return [*self.feed(data), *self.close()]
 
     def read_payload(self, payload: bytes) -> None:
-        """Reads the payload of one frame by decoding all of its JSON."""
+        """Decodes the payload of one frame of the response, all of its JSON."""
         stripped = payload.strip()
         if self._over or not stripped:
             return
@@ -157,7 +159,7 @@ class MessageDecoder(ResponseDecoder):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `ResponseDecoder`."""
+        """Starts a decoder of a response that is one message. See `ResponseDecoder`."""
         super().__init__(origin, new_id)
         self._out = Emitter(new_id, origin=origin, events=self._events)
 

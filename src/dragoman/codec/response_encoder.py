@@ -68,8 +68,8 @@ class ResponseEncoder(ABC):
     """True if there is a stream of no message too."""
 
     def __init__(self, wire_native: WireNative, envelope: JsonMap) -> None:
-        """Starts an encoder. `wire_native`: the wire's; `envelope`: what no event holds, such as
-        the response's id."""
+        """Starts an encoder of one response. `wire_native`: the wire's; `envelope`: what no event
+        holds, such as the response's id."""
         self._envelope = envelope
         self._state = ResponseState(wire_native.response)
         self._over = False
@@ -77,7 +77,7 @@ class ResponseEncoder(ABC):
         """So many of the next objects get no bytes: a client that comes back has them."""
 
     def feed(self, event: Event) -> bytes:
-        """Returns the bytes that tell of an event, or `b""`."""
+        """Returns the bytes of the response that tell of an event, or `b""`."""
         if isinstance(event, RunFinished) and self._state.accepts(event):
             return self.close()
         objects = self.objects(event)
@@ -86,13 +86,13 @@ class ResponseEncoder(ABC):
         return self._frame_all(objects)
 
     def close(self) -> bytes:
-        """Ends the response and returns its last bytes."""
+        """Ends the encoded response and returns its last bytes."""
         if self._ends():
             return self._frame_all(self._end()) + self.DONE
         return b""
 
     def objects(self, event: Event) -> Objects:
-        """Returns the objects that tell of an event, before they become bytes."""
+        """Returns the objects of the response that tell of an event, before they become bytes."""
         state = self._state
         first = not state.started
         if self._over or not state.accepts(event):
@@ -118,7 +118,7 @@ class ResponseEncoder(ABC):
             self._over = True
             return self.error(event.error)
         if isinstance(event, Custom):
-            return self.partial_image(event)
+            return self.custom(event)
         return self._end()
 
     @abstractmethod
@@ -146,8 +146,9 @@ class ResponseEncoder(ABC):
         """Returns the objects that end what is open of a retracted message, so that nothing is
         added to it."""
 
-    def partial_image(self, event: Custom) -> Objects:  # noqa: ARG002 for those that tell of it
-        """Returns the objects that show an image before it is finished."""
+    def custom(self, event: Custom) -> Objects:  # noqa: ARG002 for those that tell of it
+        """Returns the objects that show an image before it is finished (`PARTIAL_IMAGE`), or that end
+        parts which are taken back (`PARTS_DROPPED`)."""
         return NO_OBJECTS
 
     @abstractmethod
@@ -166,14 +167,14 @@ class ResponseEncoder(ABC):
         return (self.EMPTY or self._state.started) and not self._over
 
     def _end(self) -> Objects:
-        """Returns the objects that end the response, once."""
+        """Returns the objects that end the encoded response, once."""
         if not self._ends():
             return NO_OBJECTS
         self._over = True
         return self.end()
 
     def _frame_all(self, objects: Objects) -> bytes:
-        """Frames objects as bytes, without those that are to be skipped."""
+        """Frames objects of the encoded response as bytes, without those that are to be skipped."""
         if self.skip:
             remaining = objects[self.skip :]
             self.skip -= len(objects) - len(remaining)

@@ -17,6 +17,7 @@ from dragoman.codec.marks import strip_marks
 from dragoman.errors import DragomanError
 from dragoman.event import (
     PARTIAL_IMAGE,
+    PARTS_DROPPED,
     Custom,
     Event,
     InnerRuns,
@@ -63,8 +64,8 @@ class ResponseState:
     )
 
     def __init__(self, envelope: Callable[[Native], Json]) -> None:
-        """Starts without messages. `envelope`: reads the wire's own fields around a message from
-        the `native` of its start and end."""
+        """Starts the state of a response, without messages. `envelope`: reads the wire's own fields
+        around a message from the `native` of its start and end."""
         self.started = False
         self.id = ""
         """Of the first message."""
@@ -81,14 +82,14 @@ class ResponseState:
 
     @property
     def usage(self) -> Usage | None:
-        """Returns the usage of all messages that were not withdrawn, summed."""
+        """Returns the usage of all messages of the response that were not withdrawn, summed."""
         if self._usages:
             return sum(self._usages.values(), Usage())
         return None
 
     def accepts(self, event: Event) -> bool:
-        """True if an event belongs to this response. Records what the event says about the
-        whole."""
+        """True if an event belongs to the response whose state this is. Records what the event says
+        about the whole."""
         if isinstance(event, (PartDelta, PartStarted, PartFinished)):
             return event.message_id in self._ids
         if self._inner.has(event):
@@ -100,11 +101,12 @@ class ResponseState:
         if isinstance(event, RunFinished) and event.outcome == "cancelled":
             self.reason = self.reason or FinishReason.cancelled
         if isinstance(event, Custom):
-            return event.name == PARTIAL_IMAGE and self.started
+            return event.name in (PARTIAL_IMAGE, PARTS_DROPPED) and self.started
         return isinstance(event, (RunError, RunFinished))
 
     def _start(self, event: MessageStarted) -> bool:
-        """Takes the start of a message. Returns True if the response includes the message."""
+        """Takes the start of a message into the state of the response. Returns True if the response
+        includes the message."""
         if event.role is not Role.MODEL or event.candidate != 0:
             return False
         if not self.started:
@@ -119,8 +121,8 @@ class ResponseState:
         return True
 
     def _end(self, event: MessageFinished | MessageDropped) -> bool:
-        """Takes the end of a message, or that it was withdrawn. Returns True if the response
-        includes it."""
+        """Takes into the state of the response the end of a message, or that it was withdrawn.
+        Returns True if the response includes it."""
         if event.message_id not in self._ids:
             return False
         if isinstance(event, MessageDropped):
@@ -151,16 +153,17 @@ def list_further_candidates(events: Iterable[Event]) -> list[Loss]:
 
 
 def name_model(origin: Origin | None) -> str:
-    """Returns the name of the model that answers: the one that serves, else the requested one;
-    empty if unknown."""
+    """Returns for a response the name of the model that answers: the one that serves, else the
+    requested one; empty if unknown."""
     if origin is not None:
         return origin.served_model or origin.model or ""
     return ""
 
 
 def drop_retracted(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
-    """Returns the events without those of runs within tools and of messages that a `MessageDropped`
-    retracts. Adds a loss for each candidate beyond the first to `losses`: a response holds one."""
+    """Returns the events of a response without those of runs within tools and of messages that a
+    `MessageDropped` retracts. Adds a loss for each candidate beyond the first to `losses`: a
+    response holds one."""
     events = without_inner_runs(events)
     if losses is not None:
         losses += list_further_candidates(events)
@@ -182,9 +185,9 @@ def drop_retracted(events: Iterable[Event], losses: list[Loss] | None = None) ->
 def join_messages(
     events: Iterable[Event], losses: list[Loss] | None = None
 ) -> Message | DragomanError:
-    """Joins all model messages into one, or returns the error that the events tell of. Id and
-    origin are those of the first message, as in a stream; the end is the last one's, the usage that
-    of all. Adds a loss for each candidate beyond the first to `losses`."""
+    """Joins all model messages of a response into one, or returns the error that the events tell
+    of. Id and origin are those of the first message, as in a stream; the end is the last one's, the
+    usage that of all. Adds a loss for each candidate beyond the first to `losses`."""
     events = without_inner_runs(events)
     if losses is not None:
         losses += list_further_candidates(events)
@@ -205,7 +208,7 @@ def join_messages(
 
 
 def _sum_usages(messages: Iterable[Message]) -> Usage | None:
-    """Returns the tokens of all messages; None if no message tells any."""
+    """Returns the tokens of all messages of a response; None if no message tells any."""
     usages = [message.usage for message in messages if message.usage is not None]
     if usages:
         return sum(usages, Usage())
@@ -225,8 +228,8 @@ _MOST = 2**53 - 1
 
 
 def load_usage_entries(entries: Any) -> Usage | None:
-    """Returns the sum of usage entries, or None if there are none. Values that are no counts are
-    ignored."""
+    """Returns the sum of the usage entries of a response, or None if there are none. Values that
+    are no counts are ignored."""
     read = [
         Usage(**{name: n for name, field in _FIELDS.items() if _is_count(n := entry.get(field))})
         for entry in if_objects(entries)
@@ -235,7 +238,8 @@ def load_usage_entries(entries: Any) -> Usage | None:
 
 
 def dump_usage_entries(usage: Usage | None) -> list[Json]:
-    """Returns one usage entry, or none if nothing is known. Reverses `load_usage_entries`."""
+    """Returns one usage entry of a response, or none if nothing is known. Reverses
+    `load_usage_entries`."""
     fields = {
         field: n for name, field in _FIELDS.items() if _is_count(n := getattr(usage, name, None))
     }

@@ -15,7 +15,7 @@ The parts that are open are in `open`, by the protocol's own key. `start_part`, 
 `HistoryError`; the shell makes both the `RunError` that ends the run.
 
 What our own encoder wrote comes back as it was: an object that carries something of its event
-(`codec.difference`) is read with that.
+(`codec.json_difference`) is read with that.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DecodedPart:
     __slots__ = ("begun", "deltas", "index", "message_id")
 
     def __init__(self, message_id: str, index: int, begun: Content | OpenText) -> None:
-        """Creates the part. `begun`: the part as `PartStarted` has it."""
+        """Creates an open part of a decoded run. `begun`: the part as `PartStarted` has it."""
         self.message_id = message_id
         self.index = index
         self.begun = begun
@@ -70,7 +70,7 @@ class RunDecoder(ResponseDecoder, Generic[P]):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `ResponseDecoder`."""
+        """Starts a decoder of one run's stream. See `ResponseDecoder`."""
         super().__init__(origin, new_id)
         self.open: dict[Hashable, P] = {}
         """Parts that are open, by the protocol's key."""
@@ -79,14 +79,15 @@ class RunDecoder(ResponseDecoder, Generic[P]):
 
     @abstractmethod
     def read_type(self, event: Fields) -> tuple[str, Fields]:
-        """Returns the type of an object, and its fields.
+        """Returns the type of an object of the run's stream, and its fields.
 
         Raises:
             DragomanError: it is of no type, or tells of an error.
         """
 
     def admit(self, object_type: str, fields: Fields) -> bool:  # noqa: ARG002 for those that look at it
-        """Prepares for an object. Returns False if the object says nothing and has no step.
+        """Prepares the decoder for an object of the run's stream. Returns False if the object says
+        nothing and has no step.
 
         Raises:
             DragomanError: it may not come now.
@@ -134,7 +135,7 @@ class RunDecoder(ResponseDecoder, Generic[P]):
         self.fail(StreamCutError(self.CUT))
 
     def fail(self, error: DragomanError) -> None:
-        """See `ResponseDecoder.fail`."""
+        """Ends the decoded run with an error. See `ResponseDecoder.fail`."""
         self._over = True
         self.cut_run(error)
         self._events.append(RunError(error, self.run_id()))
@@ -147,7 +148,7 @@ class RunDecoder(ResponseDecoder, Generic[P]):
         self._events.append(PartStarted(part.message_id, part.index, part.begun))
 
     def add_delta(self, part: P, delta: str) -> None:
-        """Adds a delta to an open part. An empty one does nothing."""
+        """Adds a delta to an open part of the decoded run. An empty one does nothing."""
         if delta:
             part.deltas.append(delta)
             self._events.append(PartDelta(part.message_id, part.index, delta))

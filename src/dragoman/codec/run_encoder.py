@@ -19,7 +19,7 @@ the delta takes its step in the table.
 
 A stream that our own decoder reads gives back the very events by one rule: an object that would be
 read as another event than the one it was written for carries what would be read otherwise
-(`codec.difference`).
+(`codec.json_difference`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class EncodedPart:
     __slots__ = ("begun", "deltas", "frame")
 
     def __init__(self, begun: Content | OpenText) -> None:
-        """Creates the part. `begun`: the part as `PartStarted` has it."""
+        """Creates an open part of an encoded run. `begun`: the part as `PartStarted` has it."""
         self.begun = begun
         self.deltas: list[str | bytes] = []
         self.frame: tuple[bytes, bytes] | None = None
@@ -78,7 +78,8 @@ class RunEncoder(ABC, Generic[P]):
     """What stands behind the last object."""
 
     def __init__(self) -> None:
-        """Starts without open parts. Subclasses take what they need of the run's request."""
+        """Starts the encoder of a run's stream, without open parts. Subclasses take what they need
+        of the run's request."""
         self.open: dict[Key, P] = {}
         """Parts that are open."""
         self.pending: list[Any] = []
@@ -104,8 +105,8 @@ class RunEncoder(ABC, Generic[P]):
         return frame_server_event(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
-        """Returns the bytes of a delta by the short way, or None if it must take its step in the
-        table."""
+        """Returns the encoded bytes of a run's delta by the short way, or None if it must take its
+        step in the table."""
         part = self.open.get((event.message_id, event.index))
         if part is None or part.frame is None or self.pending:
             return None
@@ -120,13 +121,14 @@ class RunEncoder(ABC, Generic[P]):
     # what a caller asks
 
     def feed(self, event: Event) -> bytes:
-        """Returns the bytes that tell of an event."""
+        """Returns the bytes of the run's stream that tell of an event."""
         if type(event) is PartDelta and (data := self.delta_bytes(event)) is not None:
             return data
         return self._frame_all(self.objects(event))
 
     def objects(self, event: Event) -> Objects:
-        """Returns the objects that tell of an event, before they become bytes."""
+        """Returns the objects of the run's stream that tell of an event, before they become
+        bytes."""
         # No protocol has a place for it.
         if type(event) is ToolStarted:
             return NO_OBJECTS
@@ -139,7 +141,7 @@ class RunEncoder(ABC, Generic[P]):
         return self._take_objects()
 
     def close(self) -> bytes:
-        """Ends the stream and returns its last bytes."""
+        """Ends the run's stream and returns its last bytes."""
         if self._closed:
             return b""
         self._closed = True
@@ -168,7 +170,7 @@ class RunEncoder(ABC, Generic[P]):
         return [(key, self.open.pop(key)) for key in keys]
 
     def _take_objects(self) -> Objects:
-        """Returns the objects written so far, and empties the list."""
+        """Returns the objects of the run's stream written so far, and empties the list."""
         if not self._written:
             return NO_OBJECTS
         objects, self._written = self._written, []

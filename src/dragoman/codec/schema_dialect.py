@@ -126,7 +126,7 @@ class _Fitting:
         return schema, name
 
     def schema(self, schema: Any, within: str) -> Json:
-        """Returns the form of a schema inside the definition `within`."""
+        """Returns in the dialect the form of a schema inside the definition `within`."""
         # `true`: anything.
         if not isinstance(schema, Mapping):
             schema = {}
@@ -148,7 +148,7 @@ class _Fitting:
         return self._plain_schema(schema, within)
 
     def _plain_schema(self, schema: Schema, within: str) -> Json:
-        """Returns the form of a schema that is neither a reference nor a union."""
+        """Returns in the dialect the form of a schema that is neither a reference nor a union."""
         out: Json = {}
         if "type" in schema:
             out["type"] = schema["type"]
@@ -169,7 +169,7 @@ class _Fitting:
         return out
 
     def _fit_reference(self, schema: Schema, within: str) -> Json:
-        """Returns the form of a reference, which takes nothing beside it."""
+        """Returns in the dialect the form of a reference, which takes nothing beside it."""
         if str(schema["$ref"]) not in self._reach or (
             not self._dialect.recursive and self._is_recursive(schema, within)
         ):
@@ -243,8 +243,8 @@ class _Fitting:
         return out
 
     def _flatten_unions(self, schema: Schema) -> Schema:
-        """Returns the schema with `oneOf` written as `anyOf`, and an `allOf` merged into one
-        schema."""
+        """Returns the schema for the dialect with `oneOf` written as `anyOf`, and an `allOf` merged
+        into one schema."""
         if isinstance(every := schema.get("allOf"), list):
             schema = self._merge_all(cast("list[Any]", every), read_extra_fields(schema, "allOf"))
         if "oneOf" in schema and "anyOf" not in schema:
@@ -252,7 +252,8 @@ class _Fitting:
         return schema
 
     def _merge_all(self, every: list[Any], beside: Schema) -> Json:
-        """Returns the schemas of an `allOf`, and what stands beside it, merged into one schema."""
+        """Returns the schemas of an `allOf`, and what stands beside it, merged into one schema for
+        the dialect."""
         schemas = [if_object(schema) for schema in every]
         # A reference alone can stay one; several schemas can only be merged by their fields.
         if len(schemas) > 1:
@@ -264,7 +265,7 @@ class _Fitting:
         return merged
 
     def _resolve_reference(self, schema: Schema) -> Schema:
-        """Returns the definition that a schema refers to, or the schema itself."""
+        """Returns for the dialect the definition that a schema refers to, or the schema itself."""
         if "$ref" not in schema:
             return schema
         definition = if_object(self._definitions.get(str(schema["$ref"])))
@@ -273,7 +274,7 @@ class _Fitting:
         return definition
 
     def _is_recursive(self, schema: Any, within: str) -> bool:
-        """True if a schema leads back to the definition that it is in."""
+        """True if a schema to fit to the dialect leads back to the definition that it is in."""
         # A search without recursion: definitions may refer to each other in circles.
         waiting, seen = list(_find_references(schema)), set[str]()
         while waiting:
@@ -292,7 +293,7 @@ def _can_close(free: Any, properties: JsonMap) -> bool:
 
 
 def _merge_properties(first: Schema, second: Schema) -> Json:
-    """Returns the properties of two schemas that hold at once."""
+    """Returns the properties of two schemas that hold at once, for a dialect without `allOf`."""
     properties = {**if_object(first.get("properties")), **if_object(second.get("properties"))}
     required = [*if_list(first.get("required")), *if_list(second.get("required"))]
     merged: Json = {}
@@ -304,7 +305,7 @@ def _merge_properties(first: Schema, second: Schema) -> Json:
 
 
 def _select_type(schema: Schema, type_name: Any) -> Json:
-    """Returns a schema of several types, narrowed to one of them."""
+    """Returns for the dialect a schema of several types, narrowed to one of them."""
     narrowed = {**schema, "type": type_name}
     # Nothing else narrows null.
     if type_name == "null":
@@ -315,7 +316,7 @@ def _select_type(schema: Schema, type_name: Any) -> Json:
 
 
 def _find_references(schema: Any) -> set[str]:
-    """Returns the names that a schema refers to."""
+    """Returns the names of definitions that a schema in the dialect refers to."""
     if isinstance(schema, Mapping):
         schema = cast("Schema", schema)
         if isinstance(schema.get("$ref"), str):

@@ -24,29 +24,15 @@ from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = [
-    "KnownHistory",
-    "SentHistory",
-    "DumpedSegment",
-    "count_system_messages",
-    "can_cut_between",
-]
+__all__ = ["KnownHistory", "SentHistory", "DumpedSegment", "can_cut_between"]
 
 _LOSS = 128
 """Bytes of a loss, about."""
 
 
-def count_system_messages(messages: Sequence[Message]) -> int:
-    """Returns the number of system messages at the head."""
-    return next(
-        (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
-        len(messages),
-    )
-
-
 def can_cut_between(before: Message, after: Message) -> bool:
-    """True if a conversation may be cut between two messages: the model answers the user, and both
-    say something that no wire leaves out."""
+    """True if a sent conversation may be cut into segments between two messages: the model answers
+    the user, and both say something that no wire leaves out."""
     return (
         after.role is Role.MODEL
         and before.role is Role.USER
@@ -56,7 +42,8 @@ def can_cut_between(before: Message, after: Message) -> bool:
 
 
 def _has_text_or_part(message: Message, part_type: type[ToolCallPart | ToolResultPart]) -> bool:
-    """True if a message has text, or a call or result of this type that its client runs."""
+    """True if a message of the sent history has text, or a call or result of this type that its
+    client runs."""
     for piece in message.content:
         if isinstance(piece, TextPart) and piece.text.strip():
             return True
@@ -131,7 +118,8 @@ class SentHistory:
         return next((n for n in apart if n != self.at), min(len(self.given), len(messages)))
 
     def count_shared_segments(self, messages: Sequence[Message]) -> int:
-        """Returns how many of its segments begin this conversation and may be cut off it."""
+        """Returns how many segments of the sent history begin this conversation and may be cut off
+        it."""
         length = self.count_shared_messages(messages)
         # At least one message stays outside: a cut needs one on both sides.
         segments = bisect_right(self.ends, min(length, len(messages) - 1))
@@ -142,7 +130,7 @@ class SentHistory:
         return segments
 
     def fork_at(self, segments: int, first: Message) -> SentHistory:
-        """Returns a line of its own with the first segments of this one."""
+        """Returns a sent history of its own with the first segments of this one."""
         line = SentHistory(self.key, first, self.at)
         if segments:
             line.given = self.given[: self.ends[segments - 1]]
@@ -168,8 +156,8 @@ class SentHistory:
         return line
 
     def add_segment(self, segment: DumpedSegment, names: Mapping[str, str]) -> None:
-        """Adds a segment at the end. `names`: the names under which tools are sent, where they
-        differ."""
+        """Adds a segment at the end of the sent history. `names`: the names under which tools are
+        sent, where they differ."""
         number = len(self.ends)
         self.given += segment.messages
         # Not held, so that the line goes with it (see `first`).
@@ -202,7 +190,8 @@ class SentHistory:
     def _register_names(
         self, number: int, segment: DumpedSegment, names: Mapping[str, str]
     ) -> None:
-        """Records the ids, notes and tools that this segment is the first to have."""
+        """Records the ids, notes and tools that this segment is the first of the sent history to
+        have."""
         for id_ in segment.ids:
             if self.ids.setdefault(id_, number) == number:
                 self.ids_size += getsizeof(id_)

@@ -65,6 +65,7 @@ PURPOSES: Mapping[str, str] = {
     "transcription": "writes down what is said in a recording",
     "count_tokens": "counts the tokens of messages",
     "models": "lists the models",
+    "running": "lists the models that are loaded",
     "model": "describes one model",
     "response": "returns a stored answer",
     "input_items": "lists the messages that a stored answer replies to",
@@ -160,7 +161,8 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def look_up_class(table: Mapping[type[DragomanError], T], error: DragomanError, default: T) -> T:
-    """Returns the table's entry for the class of an error, or for the nearest class above it."""
+    """Returns a server's table entry for the class of an error, or for the nearest class above
+    it."""
     return next(
         (table[error_class] for error_class in type(error).__mro__ if error_class in table), default
     )
@@ -206,8 +208,8 @@ class RequestFields(msgspec.Struct, frozen=True):
 
     @property
     def known_fields(self) -> frozenset[str]:
-        """Returns the body fields that are known at all, except those that only name objects of an
-        account."""
+        """Returns the body fields that a server knows at all, except those that only name objects
+        of an account."""
         paths = (
             *self.idle,
             *self.minor,
@@ -219,7 +221,7 @@ class RequestFields(msgspec.Struct, frozen=True):
 
 
 def error_response(error: DragomanError, status: int, body: Json) -> ErrorResponse:
-    """Returns an error's response, with the wait that the error asks for."""
+    """Returns the server's response to an error, with the wait that the error asks for."""
     headers = {"content-type": "application/json"}
     if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:.3f}".rstrip("0").rstrip(".")
@@ -233,8 +235,8 @@ def note_problem(
     field: str | None,
     listed: str = "messages",
 ) -> None:
-    """Records an element that could not be read in `problems`. `listed`: the field that holds the
-    conversation's list.
+    """Records in `problems` an element of a client's request that the server could not read.
+    `listed`: the field that holds the conversation's list.
 
     Raises:
         HistoryError: they are not.
@@ -252,7 +254,7 @@ whether to stream, and what headers held."""
 
 
 def forward_to(path: str) -> Forward:
-    """Forwards to an API that has the model in the body."""
+    """Forwards a client's request to an API that has the model in the body."""
 
     def forward(request: ModelRequest, body: JsonMap, quirks: Any) -> HttpRequest:  # noqa: ARG001 as of `Forward`
         return HttpRequest(path, body={**body, "model": request.model})

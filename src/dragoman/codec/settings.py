@@ -15,8 +15,8 @@ Fields = Mapping[str, tuple[str, tuple[type, ...]]]
 
 
 def take_fields(body: Json, fields: Fields) -> Json:
-    """Removes the settings that `fields` names from `body`. Returns them by their neutral names. A
-    value of another type stays."""
+    """Removes the settings that `fields` names from a request's `body`. Returns them by their
+    neutral names. A value of another type stays."""
     found: Json = {}
     for field, (setting, types) in fields.items():
         if isinstance(body.get(field), types) and isinstance(body[field], bool) == (
@@ -27,8 +27,8 @@ def take_fields(body: Json, fields: Fields) -> Json:
 
 
 def take_stops(body: Json, field: str) -> Json:
-    """Removes a list of stop texts from `body`. Returns the setting `stop`, or nothing if it is no
-    list of texts."""
+    """Removes the setting for stop texts from a request's `body`. Returns the setting `stop`, or
+    nothing if it is no list of texts."""
     stops = body.get(field)
     usual = isinstance(stops, list) and all(isinstance(text, str) for text in if_list(stops))
     return {"stop": tuple(body.pop(field))} if usual else {}

@@ -49,7 +49,7 @@ def find_unreadable(
 
 
 def _find_foreign_origin(origin: Origin, target: Origin, reads: Collection[str]) -> str | None:
-    """Returns why the target does not read what this origin signed; None if it does."""
+    """Returns why the target does not read the signature of this origin; None if it does."""
     if origin.provider != target.provider:
         if origin.provider in reads:
             return None
@@ -90,8 +90,8 @@ def _differs(signed: str | None, current: str | None) -> bool:
 
 
 def digest_lookup(messages: Sequence[Message]) -> DigestAt:
-    """Returns a function that looks up digests of a conversation. It computes each wire's chain on
-    first use; position -1 is the digest of all."""
+    """Returns a function that looks up the digests of a conversation that signatures are checked
+    by. It computes each wire's chain on first use; position -1 is the digest of all."""
 
     chains: dict[str, list[str]] = {}
 

@@ -112,14 +112,14 @@ def _make_strict(schema: Any, definitions: JsonMap) -> Json:
 
 
 def _list_choices(choices: Any, definitions: JsonMap) -> list[Json]:
-    """Returns the strict form of each schema in a union."""
+    """Returns the strict form of each schema in a union of a schema."""
     if not isinstance(choices, list):
         raise _NotStrictError
     return [_make_strict(choice, definitions) for choice in cast("list[Any]", choices)]
 
 
 def _close_object(schema: JsonMap, definitions: JsonMap) -> Json:
-    """Returns an object with its properties only, all of them required."""
+    """Returns the strict schema of an object with its properties only, all of them required."""
     properties = schema.get("properties")
     # Without properties it is a mapping with free keys: closed, it could hold nothing.
     if not isinstance(properties, Mapping) or (
@@ -134,8 +134,8 @@ def _close_object(schema: JsonMap, definitions: JsonMap) -> Json:
 
 
 def _flatten_unions(schema: JsonMap) -> JsonMap:
-    """Returns the schema with `oneOf` written as `anyOf`, and an `allOf` of one merged. Other
-    unions that hold at once are not strict."""
+    """Returns the strict schema with `oneOf` written as `anyOf`, and an `allOf` of one merged.
+    Other unions that hold at once are not strict."""
     while isinstance(every := schema.get("allOf"), list):
         if len(cast("list[Any]", every)) != 1:
             raise _NotStrictError
@@ -155,8 +155,8 @@ def _flatten_unions(schema: JsonMap) -> JsonMap:
 
 
 def _infer_types(schema: JsonMap) -> Any:
-    """Returns the type or types, inferred from the values if the schema has none. `["x", "null"]`
-    is `x`."""
+    """Returns the type or types, inferred from the values if the strict schema has none. `["x",
+    "null"]` is `x`."""
     type_value: Any = schema.get("type")
     if type_value is None:
         type_value = _infer_type(schema)
@@ -174,8 +174,8 @@ def _infer_types(schema: JsonMap) -> Any:
 
 
 def _infer_type(schema: JsonMap) -> str | list[str | None] | None:
-    """Returns the type that the properties or the values of a schema imply; None if they imply
-    none."""
+    """Returns the type that the properties or the values of a strict schema imply; None if they
+    imply none."""
     if "properties" in schema:
         return "object"
     if "enum" in schema:
@@ -188,7 +188,8 @@ def _infer_type(schema: JsonMap) -> str | list[str | None] | None:
 
 
 def _drop_null(type_names: list[Any]) -> Any:
-    """Returns the only type beside `null`, or all types if there are more or none."""
+    """Returns for a strict schema the only type beside `null`, or all types if there are more or
+    none."""
     others = [type_name for type_name in type_names if type_name != "null"] or type_names
     if len(others) == 1:
         return others[0]
@@ -196,7 +197,7 @@ def _drop_null(type_names: list[Any]) -> Any:
 
 
 def _resolve_reference(name: str, definitions: JsonMap) -> JsonMap:
-    """Returns the definition that a reference names."""
+    """Returns the definition that a reference in a strict schema names."""
     for key, schemas in definitions.items():
         if isinstance(
             definition := schemas.get(name.removeprefix(f"#/{key}/")), Mapping

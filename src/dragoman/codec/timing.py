@@ -51,7 +51,8 @@ class AnswerTimer:
         self._asked = self._clock()
 
     def observe(self, events: Iterable[Event]) -> None:
-        """Records the arrival of events: the first part of a model message begins the answer."""
+        """Records for the timing the arrival of events: the first part of a model message begins
+        the answer."""
         if self._first is not None:
             return
         for event in events:

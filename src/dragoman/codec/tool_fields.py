@@ -105,7 +105,8 @@ def _foreign_fields(tool: ToolSpec | ServerTool, wire: str) -> Iterator[tuple[st
 def _explain_refusal(
     name: str, tool: ToolSpec | ServerTool, profile: ModelProfile, *, searches: bool
 ) -> str | None:
-    """Returns why a field that the API has cannot be sent all the same, or None if it can."""
+    """Returns why a tool's field that the API has cannot be sent all the same, or None if it
+    can."""
     if name == "allowed_callers":
         return "its values differ from API to API"
     if name == "defer_loading" and not searches:
@@ -118,7 +119,7 @@ def _explain_refusal(
 
 
 def _is_closed(schema: JsonMap) -> bool:
-    """True if each object in a schema requires all of its keys and allows no others."""
+    """True if each object in a tool's schema requires all of its keys and allows no others."""
     waiting: list[Any] = [schema]
     while waiting:
         inner = waiting.pop()

@@ -76,7 +76,8 @@ def next_turn_id(messages: Sequence[Message]) -> str | None:
 
 
 def holds_only_answers(message: Message) -> bool:
-    """True if a user message holds tool results (or interrupt marks) and nothing else."""
+    """True if a user message, which begins no turn, holds tool results (or interrupt marks) and
+    nothing else."""
     return (
         message.role is Role.USER and bool(message.content) and all(map(_answers, message.content))
     )

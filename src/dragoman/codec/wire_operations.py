@@ -60,8 +60,9 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
     def load_messages(
         self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
     ) -> list[Message]:
-        """Converts the part of a request that holds the conversation to messages. `origin` is given
-        to the model's. With `problems`, an element that cannot be read is left out and noted there.
+        """Converts, as every wire and format does, the part of a request that holds the
+        conversation to messages. `origin` is given to the model's. With `problems`, an element that
+        cannot be read is left out and noted there.
 
         Raises:
             HistoryError: the payload is no conversation of this format.
@@ -79,8 +80,8 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> P:
-        """Converts messages to the part of a request that holds the conversation. What the format
-        or its target cannot hold is added to `losses`."""
+        """Converts, as every wire and format does, messages to the part of a request that holds the
+        conversation. What the format or its target cannot hold is added to `losses`."""
         return self.dump(self.outgoing(messages, target, quirks, losses))
 
 
@@ -120,8 +121,8 @@ class RequestDump(msgspec.Struct, Generic[Q], frozen=True):
         field: str = "",
         **way: Any,
     ) -> Dumped[O]:
-        """Dumps the conversation of the request. `outgoing` prepares it; the other arguments are
-        those of `DumpRules`."""
+        """Dumps the conversation of the request, as the wire's operation does. `outgoing` prepares
+        it; the other arguments are those of `DumpRules`."""
         rules: DumpRules[O] = DumpRules(
             lambda messages, losses, tools: outgoing(
                 messages, self.target, self.quirks, losses, tools
@@ -134,7 +135,8 @@ class RequestDump(msgspec.Struct, Generic[Q], frozen=True):
         return dump_with_history(self.turn, rules, self.request.messages, self.losses, functions)
 
     def tools(self, out: Outgoing[Any], dump: Callable[[], Sequence[Any]]) -> JsonMap:
-        """Returns the body's field `tools`, or no field if there are no tools."""
+        """Returns by the wire's operation the body's field `tools`, or no field if there are no
+        tools."""
         return dump_tools_with_history(
             self.turn,
             out,
@@ -171,8 +173,8 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         origin: Origin | None = None,
         problems: list[Problem] | None = None,
     ) -> ModelRequest:
-        """Converts a body, with its path and headers to the neutral request. `problems` as for
-        `load_messages`.
+        """Converts, as every wire does, a body, with its path and headers, to the neutral request.
+        `problems` as for `load_messages`.
 
         Raises:
             HistoryError: the body is no request of this format.
@@ -192,7 +194,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         quirks: Q | None = None,
         losses: list[Loss] | None = None,
     ) -> Json:
-        """Converts the neutral request to a body."""
+        """Converts, as every wire does, the neutral request to a body."""
         return cast("Json", self._dump_model_request(request, target, quirks, losses, None).body)
 
     def dump_http(
@@ -204,8 +206,8 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         losses: list[Loss] | None = None,
         history: DumpedRequest | None = None,
     ) -> HttpRequest:
-        """Converts the neutral request to path, headers and body. `history`: what the model knows
-        of earlier requests.
+        """Converts, as every wire does, the neutral request to path, headers and body. `history`:
+        what the model knows of earlier requests.
 
         Raises:
             DragomanError: there is nothing to send.
@@ -250,8 +252,8 @@ class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
     ) -> Json:
-        """Converts events to a whole response; an error's body where they tell of an error.
-        `envelope` as for `encoder`."""
+        """Converts, as every wire does, events to a whole response; an error's body where they tell
+        of an error. `envelope` as for `encoder`."""
         message = join_messages(events, losses)
         if isinstance(message, DragomanError):
             return self.dump_error(message).body

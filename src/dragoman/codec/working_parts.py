@@ -78,6 +78,7 @@ def hide_working(message: Message) -> Message | None:
 
 
 def _hide_in_text(piece: Content) -> list[Content]:
+    """Returns a text part without the working memory in it."""
     if not isinstance(piece, TextPart):
         return [piece]
     text = hide_working_text(piece.text)

@@ -26,7 +26,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
-    """Splits a text into chunks of at most `size` characters.
+    """Splits a text to embed into chunks of at most `size` characters.
 
     Paragraphs (blank lines part them) that fit are a chunk each. Of longer ones sentences are
     packed together, joined by a space, as many as fit; a sentence that does not fit is cut into
@@ -47,7 +47,7 @@ def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
 
 
 def _find_paragraphs(text: str) -> Iterator[tuple[int, str]]:
-    """Yields each paragraph, trimmed, after its offset."""
+    """Yields each paragraph of a text to split, trimmed, after its offset."""
     start = 0
     for end, next_start in [
         *((match.start(), match.end()) for match in _BLANK_LINE.finditer(text)),
@@ -68,7 +68,7 @@ def _cut_paragraph(paragraph: str, start: int, size: int, overlap: int) -> Itera
 
 
 def _pack_sentences(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
-    """Yields chunks of as many whole sentences as fit."""
+    """Splits a text into chunks of as many whole sentences as fit."""
     packed, offset = "", 0
     for match in _SENTENCE.finditer(paragraph):
         sentence = match[0]
@@ -87,7 +87,7 @@ def _pack_sentences(paragraph: str, start: int, size: int, overlap: int) -> Iter
 
 
 def _cut_windows(sentence: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
-    """Yields overlapping windows of a sentence that is too long."""
+    """Splits a sentence that is too long: yields overlapping windows of it."""
     for position in range(0, len(sentence), size - overlap):
         window = sentence[position : position + size]
         if not window.isspace():

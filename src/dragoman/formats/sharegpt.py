@@ -20,13 +20,13 @@ from dragoman.codec.json_values import check_depth, if_object, if_text, read_ext
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.formats.sharegpt_dump import dump_messages
-from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
-from dragoman.formats.sharegpt_values import (
+from dragoman.formats.sharegpt_tags import (
     dump_function_call,
     load_answer,
     load_function_call,
     load_results,
 )
+from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
 

@@ -22,8 +22,7 @@ from dragoman.codec.media import describe_as_text, media_label, read_media_text
 from dragoman.codec.native import read_signatures
 from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.codec.signature_check import name_part_type
-from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
-from dragoman.formats.sharegpt_values import (
+from dragoman.formats.sharegpt_tags import (
     TAGS,
     Held,
     dump_answer,
@@ -31,6 +30,7 @@ from dragoman.formats.sharegpt_values import (
     dump_results,
     load_answer,
 )
+from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
 from dragoman.message import (

@@ -55,14 +55,10 @@ class Addition:
         merge: bool = True,
         apart: str | bool = False,
     ) -> None:
-        """Args:
-        rows: the conversation.
-        source: where the messages come from.
-        mint: makes ids and times.
-        digests: of the rows' messages.
-        merge: let messages join others in their turn.
-        apart: a response begins its own turn; a string is the turn's id.
-        """
+        """Prepares to add messages to a list. Args: rows: the conversation. source: where the
+        messages come from. mint: makes ids and times. digests: of the rows' messages. merge: let
+        messages join others in their turn. apart: a response begins its own turn; a string is the
+        turn's id."""
         self.source: Source = source
         self.rows, self.mint, self.digests = rows, mint, digests
         self.merge = merge
@@ -80,7 +76,7 @@ class Addition:
     def add(
         self, messages: Sequence[Message], *, is_lone: bool = False, ordered: bool = False
     ) -> None:
-        """Adds messages that are not the system's.
+        """Adds messages that are not the system's to the list.
 
         Args:
             messages: the messages, in order.
@@ -124,8 +120,8 @@ class Addition:
                     self._add_new(part)
 
     def _skip_resent(self, messages: Sequence[Message], *, is_lone: bool) -> Sequence[Message]:
-        """Returns the messages behind those that were sent again. A single message is always taken
-        as new: a user may say the same twice."""
+        """Returns the messages to add, behind those that were sent again. A single message is
+        always taken as new: a user may say the same twice."""
         if is_lone or (self.source == "response" and len(messages) == 1):
             return messages
         resent_positions = find_resent(self.rows, messages, self.digests)
@@ -136,8 +132,9 @@ class Addition:
     def _split_by_turn(
         self, messages: tuple[Message, ...]
     ) -> Sequence[tuple[int | None, tuple[Message, ...]]]:
-        """Returns the pieces of a turn, each with the start of the known turn that it belongs to by
-        its ids; `None` for a new turn. New messages go with the message that they follow."""
+        """Returns the pieces of an added turn, each with the start of the known turn that it
+        belongs to by its ids; `None` for a new turn. New messages go with the message that they
+        follow."""
         rows, name = self.rows, messages[0].turn
         if not len(rows):
             return ((None, messages),)
@@ -152,7 +149,8 @@ class Addition:
         return [(position, tuple([message for _, message in group])) for position, group in pieces]
 
     def _find_named_turn(self, name: str | None) -> int | None:
-        """Returns the position at which the turn of that name starts; `None`: there is none."""
+        """Returns the position at which the turn starts that added messages name; `None`: there is
+        none."""
         if name is None:
             return None
         start = self.rows.turn(name)
@@ -164,8 +162,8 @@ class Addition:
     def _find_unit_starts(
         self, positions: Sequence[int | None], current: int | None
     ) -> list[int | None]:
-        """Returns for each message where the turn starts that it belongs to. A new message, whose
-        position is `None`, belongs to that of the one before; the first to `current`."""
+        """Returns for each added message where the turn starts that it belongs to. A new message,
+        whose position is `None`, belongs to that of the one before; the first to `current`."""
         unit_starts: list[int | None] = []
         for position in positions:
             if position is not None:
@@ -176,7 +174,7 @@ class Addition:
     # what is there already
 
     def _merge_copy(self, position: int, messages: tuple[Message, ...]) -> None:
-        """Merges a copy of a turn into the turn at a position."""
+        """Merges an added copy of a turn into the turn at a position."""
         self._is_whole = False
         start, stop = self.rows.unit(position)
         rows = self.rows.between(start, stop)
@@ -204,7 +202,8 @@ class Addition:
             self.orders[id(message)] = new_rows[-1].order
 
     def _keep_branch(self, start: int, rows: Sequence[Row]) -> None:
-        """Keeps the rows of a turn, before they are replaced, as a branch. `start`: its position."""
+        """Keeps the rows of a turn as a branch, before an addition replaces them. `start`: its
+        position."""
         if start:
             before = self.rows[start - 1].message.id
         else:
@@ -240,7 +239,7 @@ class Addition:
         is_stored: bool,
         replaced: bool,
     ) -> list[Row]:
-        """Returns the rows of a turn that was merged with a copy.
+        """Returns the rows to add of a turn that was merged with a copy.
 
         Args:
             old_rows: the rows before.
@@ -274,8 +273,8 @@ class Addition:
     def _complete_message(
         self, message: Message, row: Row | None, before: Row, turn: str | None
     ) -> Message:
-        """Returns a message with an id, a time and the name of its turn; the same object where it
-        has all. `row`: the row that had its id; `before`: the row that it follows."""
+        """Returns an added message with an id, a time and the name of its turn; the same object
+        where it has all. `row`: the row that had its id; `before`: the row that it follows."""
         if row is None or row.message is not message:
             message = stamp(message, self.mint, before.message.created_at, turn)
         if turn is not None and message.turn is None:
@@ -328,7 +327,8 @@ class Addition:
         self._place_unit(unit, last)
 
     def _place_unit(self, unit: list[Row], last: Row | None) -> None:
-        """Puts a turn, or the end of one, behind the last row, or notes that it belongs before."""
+        """Puts an added turn, or the end of one, behind the last row, or notes that it belongs
+        before."""
         if self._ordered:
             self._least_order = unit[-1].order
         if self.source == "memory" and last is not None and unit[0].order < last.order:
@@ -359,8 +359,8 @@ class Addition:
             rows.append(row, False if self._is_whole and not is_named_late else None)
 
     def _with_step(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Returns the messages with the step that the turn ends with: its mark moves from the last
-        model message to the first new one."""
+        """Returns the added messages with the step that the turn ends with: its mark moves from the
+        last model message to the first new one."""
         rows = self.rows
         if messages[0].role is not Role.MODEL or not len(rows):
             return messages
@@ -393,16 +393,16 @@ class Addition:
         return self._continue_unit(first, message)
 
     def _may_join(self, message: Message, last: Row) -> bool:
-        """True if a response is of a kind that continues a turn, and the last row may still get
-        something behind it."""
+        """True if an added response is of a kind that continues a turn, and the last row may still
+        get something behind it."""
         if message.turn is not None or not self.merge:
             return False
         is_answer = message.role is Role.MODEL or holds_only_answers(message)
         return is_answer and last.order > self.rows.sealed
 
     def _continue_unit(self, first: Message, message: Message) -> str | None:
-        """Returns the id of the last turn if a message may join it, and names a turn that has
-        none. `first`: the turn's first message."""
+        """Returns the id of the last turn if an added message may join it, and names a turn that
+        has none. `first`: the turn's first message."""
         rows = self.rows
         unit = rows.between(rows.last_start, len(rows))
         turn_messages = [row.message for row in unit]
@@ -415,7 +415,7 @@ class Addition:
         return self._name_turn(unit)
 
     def _name_turn(self, unit: Sequence[Row]) -> str | None:
-        """Names the last turn by its first message."""
+        """Names the last turn by its first message, before messages are added to it."""
         rows, name = self.rows, unit[0].message.id
         changed = [
             Row(
@@ -437,7 +437,7 @@ def _first_turn_name(messages: Iterable[Message]) -> str | None:
 
 
 def _with_turn(message: Message, turn: str | None) -> Message:
-    """Returns a response's message in its turn; one that begins a turn gives it its id."""
+    """Returns an added response's message in its turn; one that begins a turn gives it its id."""
     is_answer = message.role is Role.MODEL or holds_only_answers(message)
     if message.turn is None and (turn or is_answer):
         return message.replace(turn=turn or message.id)
@@ -445,9 +445,9 @@ def _with_turn(message: Message, turn: str | None) -> Message:
 
 
 def _split_at_repeated_ids(messages: tuple[Message, ...]) -> Sequence[tuple[Message, ...]]:
-    """Returns the messages of a turn in pieces, of which none holds an id twice. A caller may add
-    one id several times, which makes one message: each piece is merged with what the pieces before
-    it added."""
+    """Returns the added messages of a turn in pieces, of which none holds an id twice. A caller may
+    add one id several times, which makes one message: each piece is merged with what the pieces
+    before it added."""
     if len(messages) == 1 or len({message.id or id(message) for message in messages}) == len(
         messages
     ):
@@ -468,8 +468,8 @@ def _only_marks(messages: Sequence[Message]) -> bool:
 
 
 def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
-    """Returns stored messages in the order of their times. One without a time stays behind the
-    message that it followed; of several with one id the last counts."""
+    """Returns added messages from a store in the order of their times. One without a time stays
+    behind the message that it followed; of several with one id the last counts."""
     by_id = {message.id or id(message): message for message in messages}
     if len(by_id) == len(messages):
         unique = messages

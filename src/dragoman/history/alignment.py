@@ -57,7 +57,7 @@ def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
 
 
 def _count_equal(these: Sequence[Key], those: Sequence[Key]) -> int:
-    """Returns how many elements at the start are equal."""
+    """Returns how many elements at the start are equal, before an alignment."""
     count = 0
     for key, other_key in zip(these, those, strict=False):
         if key is None or key != other_key:
@@ -93,8 +93,8 @@ def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list
 
 
 def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
-    """Returns the longest part of pairs in the order of their first number in which the second
-    rises as well."""
+    """Returns the longest part of an alignment's pairs, in the order of their first number, in
+    which the second rises as well."""
     tails: list[int] = []
     ends: list[int] = []  # place in `pairs` of each tail
     before: list[int] = []
@@ -112,7 +112,8 @@ def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _pair_without_anchors(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
-    """Returns the positions of equal elements, in order, in sequences that have no anchors."""
+    """Returns the positions of equal elements, in order, in sequences to align that have no
+    anchors."""
     # A table costs the product of both lengths, so it is for short ones. Long ones without
     # anchors are repetitive.
     if len(these) * len(those) <= _TABLE:
@@ -127,8 +128,8 @@ def _shift_pairs(pairs: Iterable[Pair], start: int, other_start: int) -> list[Pa
 
 
 def _measure_common(these: Sequence[Key], those: Sequence[Key]) -> list[list[int]]:
-    """Returns a table of lengths: in row `a` and column `b` that of the longest common sequence of
-    what stands from there on in both."""
+    """Returns the table of lengths that an alignment is read from: in row `a` and column `b` that
+    of the longest common sequence of what stands from there on in both."""
     width = len(those) + 1
     lengths = [[0] * width for _ in range(len(these) + 1)]
     for a in range(len(these) - 1, -1, -1):
@@ -140,7 +141,7 @@ def _measure_common(these: Sequence[Key], those: Sequence[Key]) -> list[list[int
 
 
 def _longest_common(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
-    """Returns the positions of the longest common sequence of both."""
+    """Returns the alignment of the longest common sequence: its positions in both."""
     lengths = _measure_common(these, those)
     pairs: list[Pair] = []
     a = b = 0
@@ -158,7 +159,8 @@ def _longest_common(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
 def _take_earliest_pairs(
     pairs: Sequence[Pair], these: Sequence[Key], those: Sequence[Key]
 ) -> list[Pair]:
-    """Returns the pairs, each with the first equal elements behind the pair before it."""
+    """Returns the pairs of an alignment, each with the first equal elements behind the pair before
+    it."""
     earliest: list[Pair] = []
     i = j = 0
     for a, b in pairs:
@@ -169,8 +171,9 @@ def _take_earliest_pairs(
 
 
 def pair_equal(these: Iterable[Key], those: Iterable[Key]) -> list[Pair]:
-    """Returns the positions of equal elements, in these and in those, in any order: the first of
-    each with the first, the second with the second. They are in the order of those."""
+    """Aligns without order: returns the positions of equal elements, in these and in those, in any
+    order: the first of each with the first, the second with the second. They are in the order of
+    those."""
     positions: dict[Key, deque[int]] = {}
     for position, key in enumerate(these):
         positions.setdefault(key, deque()).append(position)
@@ -182,8 +185,8 @@ def pair_equal(these: Iterable[Key], those: Iterable[Key]) -> list[Pair]:
 
 
 def align_texts(these: Sequence[str], those: Sequence[str]) -> Iterator[tuple[range, range]]:
-    """Yields the ranges of two lists of texts, cut in different places, whose joined texts are
-    equal."""
+    """Aligns texts: yields the ranges of two lists of texts, cut in different places, whose joined
+    texts are equal."""
     text, other_text = "".join(these), "".join(those)
     alike = next(
         (index for index, (a, b) in enumerate(zip(text, other_text, strict=False)) if a != b),

@@ -88,7 +88,7 @@ def put(
     signatures: bool = False,
     whole: bool = False,
 ) -> Changes:
-    """Returns what a client's copy changes in a conversation.
+    """Returns what a client's copy changes in a conversation (`MessageList.put`).
 
     What the client cannot have stays: thinking, what providers signed, and what its format or the
     client shows nowhere. The client may change the user's messages, and cut the conversation off.
@@ -168,8 +168,8 @@ def read_copy(payload: object, format: str) -> SentCopy:  # noqa: A002 - the nam
 
 
 def _cut_at_question(messages: list[Message], message_id: str) -> list[Message]:
-    """Returns the messages up to the question that is to be answered again. `message_id`: of the
-    answer or of the question; empty for the last one."""
+    """Returns the messages of the client's copy up to the question that is to be answered again.
+    `message_id`: of the answer or of the question; empty for the last one."""
     positions = _find_positions(messages, message_id) if message_id else []
     if positions:
         first = positions[0]
@@ -182,8 +182,7 @@ def _cut_at_question(messages: list[Message], message_id: str) -> list[Message]:
 
 
 def _find_positions(messages: Sequence[Message], message_id: str) -> list[int]:
-    """Returns the positions of a stored message by its id, and of the messages of the turn of that
-    id."""
+    """Returns the positions of a stored message by its id, and of the messages of that turn."""
     return [
         position
         for position, message in enumerate(messages)
@@ -197,7 +196,8 @@ def _find_positions(messages: Sequence[Message], message_id: str) -> list[int]:
 def _merge_copy(
     stored: Sequence[Message], name: str, request: SentCopy, policy: CopyPolicy
 ) -> list[MergedMessage]:
-    """Returns the merged conversation, by the cheapest way that is sure. `name`: of the format."""
+    """Returns the conversation merged with the client's copy, by the cheapest way that is sure.
+    `name`: of the format."""
     copy = request.messages
     spoken = [message for message in copy if message.role is not Role.SYSTEM or policy.system]
     if not spoken:
@@ -231,7 +231,7 @@ def _keep_all(stored: Sequence[Message]) -> list[MergedMessage]:
 def _with_new(
     stored: Sequence[Message], messages: Sequence[Message], policy: CopyPolicy
 ) -> list[MergedMessage]:
-    """Returns all stored messages, and these messages behind them."""
+    """Returns all stored messages, and these of the client's copy behind them."""
     taken: set[str | None] = {message.id for message in stored}
     merged = _keep_all(stored)
     for message in messages:
@@ -267,7 +267,7 @@ def _find_only_new(links: CopyLinks) -> Sequence[Message] | None:
 
 
 def _find_question(stored: Sequence[Message], message_id: str) -> int:
-    """Returns the position of the question that a message answers; -1 if there is none.
+    """Returns where the question is that a message of the client's copy answers, or -1.
     `message_id`: of the answer or of the question; empty for the last answer.
 
     Raises:
@@ -308,8 +308,8 @@ class _Start(NamedTuple):
 def _find_start(
     stored: Sequence[Message], copy: Sequence[Message], request: SentCopy, *, whole: bool
 ) -> _Start:
-    """Returns where a copy begins: behind the response that it names, at the start, or behind the
-    last answer if it holds nothing but questions."""
+    """Returns where a client's copy begins: behind the response that it names, at the start, or
+    behind the last answer if it holds nothing but questions."""
     position = _find_response(stored, request.after)
     if position is not None:
         return _Start(position + 1, follows=True)
@@ -331,8 +331,7 @@ def _find_start(
 
 
 def _find_response(stored: Sequence[Message], response_id: str) -> int | None:
-    """Returns the position of the last stored message of a response, or None if none has that
-    id."""
+    """Returns the position of a response's last stored message, if the client's copy names one."""
     if not response_id:
         return None
     for position in range(len(stored) - 1, -1, -1):
@@ -343,8 +342,8 @@ def _find_response(stored: Sequence[Message], response_id: str) -> int | None:
 
 
 def _are_new_user_messages(messages: Sequence[Message], stored: Sequence[Message]) -> bool:
-    """True if all messages are user messages without tool results, and none of them has the id of a
-    stored message."""
+    """True if all messages of the client's copy are user messages without tool results, and none of
+    them has the id of a stored message."""
     ids = {message.id for message in stored} - {None}
     return all(
         message.role is Role.USER and not message.tool_results and message.id not in ids
@@ -358,7 +357,7 @@ def _are_new_user_messages(messages: Sequence[Message], stored: Sequence[Message
 def _compare_with_stored(
     stored: Sequence[Message], merged: Sequence[MergedMessage], resumes: tuple[Resume, ...]
 ) -> Changes:
-    """Returns the differences between the stored and the merged conversation."""
+    """Returns the differences that the client's copy makes to the stored conversation."""
     messages = tuple([message for message, _ in merged])
     remaining = {position for _, position in merged}
     edited = [
@@ -380,7 +379,7 @@ def _compare_with_stored(
 
 
 def _count_alike(these: Iterable[Message], those: Iterable[Message]) -> int:
-    """Returns how many messages at the start are the very same objects."""
+    """Returns how many messages at the start of the client's copy are the very same objects."""
     count = 0
     for message, other_message in zip(these, those, strict=False):
         if message is not other_message:
@@ -392,8 +391,8 @@ def _count_alike(these: Iterable[Message], those: Iterable[Message]) -> int:
 def _find_resumes(
     copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]
 ) -> tuple[Resume, ...]:
-    """Returns the copy's answers to calls that still wait in the merged conversation. Answers to
-    calls that are not stored do not count: a client cannot approve a call that it made up."""
+    """Returns the client's copy's answers to calls that still wait in the merged conversation.
+    Those to calls that are not stored do not count: a client may not approve what it made up."""
     answers = {
         call.id: answer
         for message in copy
@@ -415,8 +414,8 @@ def _find_resumes(
 
 
 def _decision_payload(call: ToolCallPart) -> Json:
-    """Returns a person's decision about a call as the payload of a `Resume`; empty if there is
-    none."""
+    """Returns a person's decision in the client's copy about a call as the payload of a `Resume`;
+    empty if there is none."""
     approval = approval_of(call) or {}
     if not isinstance(approval.get("approved"), bool):
         return {}
@@ -428,8 +427,8 @@ def _decision_payload(call: ToolCallPart) -> Json:
 
 
 def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, ReplacedBranch | None]:
-    """Puts the merged conversation into the rows. New and edited messages get an id and a time,
-    and count as unsaved; the rest stays as it is.
+    """Puts the conversation merged with the client's copy into the rows. New and edited messages
+    get an id and a time, and count as unsaved; the rest stays as it is.
 
     Returns the changes with these ids and times, and the branch that was replaced; `None` if the
     conversation only got longer.
@@ -463,8 +462,8 @@ def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Repla
 def _make_rows(
     messages: Sequence[Message], old_rows: Sequence[Row], before: Row | None, mint: Mint
 ) -> list[Row]:
-    """Returns rows for merged messages: the old row of an untouched message, else a new one.
-    `before`: the row that they follow."""
+    """Returns rows for messages merged with the client's copy: the old row of an untouched message,
+    else a new one. `before`: the row that they follow."""
     by_message = {id(row.message): row for row in old_rows}
     by_id = {row.message.id: row for row in old_rows}
     rows: list[Row] = []
@@ -482,7 +481,7 @@ def _make_rows(
 
 
 def _make_row(message: Message, edited: Row | None) -> Row:
-    """Returns the row of a message of the client. `edited`: the row that it replaces."""
+    """Returns the row of a message of the client's copy. `edited`: the row that it replaces."""
     if edited is not None:
         return Row(message, edited.order, _INPUT, _INPUT | edited.origins)
     order = 0 if message.created_at is None else microseconds(message.created_at)
@@ -490,7 +489,7 @@ def _make_row(message: Message, edited: Row | None) -> Row:
 
 
 def place_system(systems: Systems, changes: Changes) -> None:
-    """Replaces the system messages of a list by those of the merged conversation."""
+    """Replaces the system messages of a list by those that the client's copy leaves."""
     merged = {id(message) for message in changes.messages}
     systems.keep(lambda system: id(system.message) in merged)
     for message in changes.messages:

@@ -111,8 +111,8 @@ class CopyLinks:
         return self.first_spoken(0) in self.owners.get(self.spoken[0], ())
 
     def first_spoken(self, start: int) -> int | None:
-        """Returns the position of the first stored message from `start` on that is no system
-        message; `None` if there is none."""
+        """Returns the position of the first stored message from `start` on, for the links of a
+        copy, that is no system message; `None` if there is none."""
         for position in range(start, len(self.stored)):
             if self.stored[position].role is not Role.SYSTEM:
                 return position
@@ -152,8 +152,8 @@ class CopyLinks:
     # what the copy must have
 
     def _find_needed(self) -> dict[int, list[int]]:
-        """Returns the pieces of each stored message that the copy must have: without one of them
-        the client removed the message.
+        """Returns the pieces of each stored message to which the client's copy must have links:
+        without one of them the client removed the message.
 
         A client that shows the rest of an answer, and nowhere a file, a call or a result, cannot
         show that group of pieces at all, so their absence means nothing.
@@ -178,8 +178,8 @@ class CopyLinks:
     def _without_groups(
         self, needed: Mapping[int, Sequence[int]], groups: set[str]
     ) -> dict[int, list[int]]:
-        """Returns the pieces that the copy must have without those of groups that the client cannot
-        show."""
+        """Returns the pieces that the copy must link to without those of groups that the client
+        cannot show."""
         return {
             position: [
                 part_index
@@ -190,7 +190,8 @@ class CopyLinks:
         }
 
     def _find_showable(self, position: int) -> list[int]:
-        """Returns the places of the pieces of a stored message that the format shows."""
+        """Returns for the copy's links the places of the pieces of a stored message that the format
+        shows."""
         return [
             part_index
             for part_index, piece in enumerate(self.stored[position].content)
@@ -213,8 +214,13 @@ class CopyLinks:
         self._replace_beside(indexes[start:], 1)
 
     def _replace_beside(self, indexes: Sequence[int], step: int) -> None:
-        """Walks through messages of the copy away from a linked one, and pairs each with the next
-        stored message. `step`: 1 walks forwards, -1 backwards."""
+        """Links messages of the copy as replacements of stored ones that stand beside a linked one.
+
+        It walks through the copy; behind a message that is linked, the next one replaces the next
+        stored message that nothing else holds, and so on until one may not. A message that names a
+        stored one replaces that. `indexes`: the messages, in the order of the walk; `step`: 1 walks
+        forwards, -1 backwards.
+        """
         beside: int | None = None if step < 0 else self.floor - 1
         for index in indexes:
             if index in self.owners:
@@ -229,7 +235,8 @@ class CopyLinks:
                 beside = position
 
     def _next_needed(self, position: int, step: int) -> int:
-        """Returns the next stored position in a direction that no message of the copy needs."""
+        """Returns the next stored message in a direction (-1 or 1) that the copy has no link to,
+        and so may be one that a message of the copy replaces."""
         while self._is_stored(position) and not self.needed.get(
             position, position in self.first_copies
         ):
@@ -261,8 +268,8 @@ def _piece_group(piece: Content) -> str:
 
 
 def _number_units(stored: Sequence[Message], floor: int) -> dict[int, int]:
-    """Returns the number of the unit of each stored message, by position. A unit is a question, or
-    an answer with its calls and results."""
+    """Returns for the links of a copy the number of the unit of each stored message, by position. A
+    unit is a question, or an answer with its calls and results."""
     units: dict[int, int] = {}
     number, is_after_question = 0, True
     for position in range(floor, len(stored)):
@@ -276,7 +283,8 @@ def _number_units(stored: Sequence[Message], floor: int) -> dict[int, int]:
 
 
 def _begin_alike(text: str, other: str) -> bool:
-    """True if one text is the beginning of the other, as after an answer that was cut."""
+    """True if a text of the copy is the beginning of the linked one, or the other way round, as
+    after an answer that was cut."""
     text, other = text.strip(), other.strip()
     if not text or not other:
         return False

@@ -96,7 +96,8 @@ def _match_in_order(
     named: dict[int, int],
     floor: int,
 ) -> Iterator[tuple[int, int]]:
-    """Yields messages that say the same, in order: those of one id before those without."""
+    """Matches a copy's messages that say the same, in order: those of one id before those
+    without."""
     anchors: list[tuple[int, int]] = []
     if named:
         pairs = align([message.id for message in stored], [message.id for message in copy])
@@ -155,8 +156,8 @@ def _is_said_again(
 def _find_gaps(
     pairs: Sequence[tuple[int, int]], floor: int, stored: int, copy: int
 ) -> Iterator[_Gap]:
-    """Yields what stands between certain messages, where there is something stored; at the ends no
-    more of it than the copy may have."""
+    """Yields what stands between certain matches of messages, where there is something stored; at
+    the ends no more of it than the copy may have."""
     start, copy_start = floor, 0
     for number, (end, copy_end) in enumerate([*pairs, (stored, copy)]):
         # A client that sends the end of a long conversation must not cost a look at all that is
@@ -368,7 +369,8 @@ def _find_unique_ids(messages: Sequence[Message]) -> set[str]:
 
 
 def _call_match_key(part: Content) -> tuple[str, ...] | None:
-    """Returns the key by which a call or result is matched, or None for another part."""
+    """Returns the key by which a call or result of the copy is matched, or None for another
+    part."""
     if isinstance(part, ToolCallPart):
         return "call", part.id, part.name
     if isinstance(part, ToolResultPart):

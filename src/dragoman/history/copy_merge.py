@@ -55,8 +55,8 @@ class CopyMerge:
         self._joins_answers = False
 
     def messages(self, *, joins_answers: bool) -> list[MergedMessage]:
-        """Returns the merged conversation. `joins_answers`: the copy's format shows two answers
-        that stand beside each other as one."""
+        """Returns the conversation merged with the client's copy. `joins_answers`: the copy's
+        format shows two answers that stand beside each other as one."""
         self._joins_answers = joins_answers
         self._links.link_rest()
         changed, added = self._find_changes()
@@ -123,7 +123,8 @@ class CopyMerge:
         return remaining | self._find_hidden_remaining(hidden, removed_units)
 
     def _is_fixed(self, position: int) -> bool:
-        """True if a stored message stays in any case: the copy has it, or may not touch it."""
+        """True if a stored message stays in any case in the merge: the copy has it, or may not
+        touch it."""
         if position in self._links.first_copies:
             return True
         return self._stored[position].role is Role.SYSTEM and not self._policy.system
@@ -131,8 +132,9 @@ class CopyMerge:
     def _find_hidden_remaining(
         self, hidden: Mapping[int, Sequence[int]], removed_units: Collection[int]
     ) -> set[int]:
-        """Returns which of the messages that no client shows stay. `hidden`: their positions by
-        unit. They share the fate of their unit, or of the unit before where nothing of it shows."""
+        """Returns which of the messages that no client shows stay in the merge. `hidden`: their
+        positions by unit. They share the fate of their unit, or of the unit before where nothing of
+        it shows."""
         links = self._links
         alive = {links.units[position] for position in links.first_copies}
         remaining: set[int] = set()
@@ -163,8 +165,8 @@ class CopyMerge:
     # what changes, and what is new
 
     def _find_changes(self) -> tuple[dict[int, Message], list[tuple[_Order, Message]]]:
-        """Returns the stored messages that change, by position, and the new ones with their
-        order."""
+        """Returns the stored messages that the merge changes, by position, and the new ones with
+        their order."""
         contents: dict[int, _Pieces] = {}
         metadata: dict[int, Json] = {}
         added: list[tuple[_Order, Message]] = []
@@ -189,8 +191,8 @@ class CopyMerge:
     def _change_messages(
         self, contents: Mapping[int, _Pieces], metadata: Mapping[int, Json]
     ) -> dict[int, Message]:
-        """Returns the stored messages that get another content, by position. `metadata`: what the
-        copy has of each."""
+        """Returns the stored messages that get another content by the merge, by position.
+        `metadata`: what the copy has of each."""
         changed: dict[int, Message] = {}
         for position, pieces in contents.items():
             before = self._stored[position]
@@ -219,7 +221,8 @@ class CopyMerge:
                 contents[owners[-1]] += [(None, part) for part in pieces]
 
     def _choose_piece(self, copied: Place, source: Place) -> Content:
-        """Returns a stored piece, or the client's version of it where the client may change it."""
+        """Returns for the merge a stored piece, or the client's version of it where the client may
+        change it."""
         piece = self._copy[copied[0]].content[copied[1]]
         before = self._stored[source[0]].content[source[1]]
         if copied in self._match.changed and self._policy.may_change(piece):
@@ -227,8 +230,8 @@ class CopyMerge:
         return before
 
     def _split_extra(self, index: int, owners: Sequence[int]) -> tuple[set[int], set[int]]:
-        """Returns the places of the pieces that are not stored: of those that make a new message,
-        and of those that join the last of the owners."""
+        """Returns for the merge the places of the pieces that are not stored: of those that make a
+        new message, and of those that join the last of the owners."""
         message, extra = self._copy[index], set(self._links.extra[index])
         if not owners:
             return extra, set()
@@ -247,15 +250,16 @@ class CopyMerge:
         return results, extra - results
 
     def _is_behind_matched(self, index: int, part_indexes: Collection[int]) -> bool:
-        """True if these pieces of a message of the copy stand behind all of it that are stored."""
+        """True if in the merge these pieces of a message of the copy stand behind all of it that
+        are stored."""
         matched = [
             part_index for owner_index, part_index in self._match.pieces if owner_index == index
         ]
         return bool(part_indexes) and bool(matched) and min(part_indexes) > max(matched)
 
     def _new_message(self, index: int, part_indexes: Collection[int]) -> Message:
-        """Returns the new pieces of a message of the copy as a message. It keeps its id only if it
-        is new as a whole."""
+        """Returns the new pieces of a message of the copy as a message of the merge. It keeps its
+        id only if it is new as a whole."""
         message = self._copy[index]
         is_whole = len(part_indexes) == len(self._links.extra[index]) and index not in self._owners
         content = tuple(
@@ -270,8 +274,9 @@ class CopyMerge:
         return message.replace(content=content, id=None)
 
     def _change_content(self, position: int, pieces: _Pieces) -> tuple[Content, ...] | None:
-        """Returns the new content of a stored message: what the copy has of it, and what the copy
-        could not show behind the piece that it followed. `None` if at most the order differs."""
+        """Returns the merged content of a stored message: what the copy has of it, and what the
+        copy could not show behind the piece that it followed. `None` if at most the order
+        differs."""
         content = self._stored[position].content
         needed = self._links.needed.get(position, ())
         remaining = {part_index for part_index, _ in pieces}
@@ -292,8 +297,8 @@ class CopyMerge:
     def _group_unseen(
         self, content: Sequence[Content], remaining: Collection[int | None], needed: Collection[int]
     ) -> dict[int, list[Content]]:
-        """Returns the pieces of a stored message that stay though the copy lacks them, by the place
-        of the remaining piece that they follow; -1: they stand before all of these."""
+        """Returns the pieces of a stored message that stay in the merge though the copy lacks them,
+        by the place of the remaining piece that they follow; -1: they stand before all of these."""
         behind: dict[int, list[Content]] = {}
         last = -1
         for part_index, piece in enumerate(content):
@@ -323,7 +328,7 @@ def _is_copy_unchanged(
 
 
 def _with_id(piece: Content, before: Content) -> Content:
-    """Returns the client's version of a stored call or result, with the stored id."""
+    """Returns for the merge the client's version of a stored call or result, with the stored id."""
     if isinstance(piece, ToolCallPart) and isinstance(before, ToolCallPart):
         return replace(piece, id=before.id, run_by=before.run_by, native=None)
     if isinstance(piece, ToolResultPart) and isinstance(before, ToolResultPart):
@@ -334,8 +339,8 @@ def _with_id(piece: Content, before: Content) -> Content:
 def with_stored_ids(
     stored: Sequence[Message], copy: Sequence[Message], whole: Mapping[int, int]
 ) -> Sequence[Message]:
-    """Returns a copy whose results answer the stored calls, for formats that rename ids. `whole`:
-    message of the copy → the stored message that it is."""
+    """Returns the client's copy to merge, whose results answer the stored calls, for formats that
+    rename ids. `whole`: message of the copy → the stored message that it is."""
     messages: list[Message] = []
     ids: dict[str, str] = {}  # id of a call in the copy → id of the stored call in its place
     for index, message in enumerate(copy):
@@ -353,7 +358,8 @@ def with_stored_ids(
 
 
 def _rename_results(content: Sequence[Content], ids: Mapping[str, str]) -> tuple[Content, ...]:
-    """Returns content whose results have the new ids. `ids`: old id → new id."""
+    """Returns content of the client's copy whose results have the stored ids. `ids`: old id → new
+    id."""
     return tuple(
         [
             replace(piece, id=ids.get(piece.id, piece.id))

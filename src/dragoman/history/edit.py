@@ -43,7 +43,7 @@ Summary = Callable[[Sequence[Message]], str | Awaitable[str]] | _Agent
 
 
 def find_position(rows: Rows, at: str | int) -> int:
-    """Returns the position of a message in the list, by its id or as a value.
+    """Returns the position of a message to edit in the list, by its id or as a value.
 
     Raises:
         HistoryError: there is none.
@@ -62,7 +62,7 @@ def find_position(rows: Rows, at: str | int) -> int:
 
 
 def find_answer(rows: Rows, message_id: str | None) -> int:
-    """Returns where the answer begins that a message is of, or that is behind a question.
+    """Returns where the answer to edit begins that a message is of, or that is behind a question.
 
     Raises:
         HistoryError: there is none.
@@ -83,7 +83,7 @@ def _is_question(message: Message) -> bool:
 
 
 def cut_rows(rows: Rows, position: int) -> ReplacedBranch:
-    """Removes all rows from a position on. Returns them as a replaced branch."""
+    """Edits the list: removes all rows from a position on. Returns them as a replaced branch."""
     if position:
         behind = rows[position - 1].message.id
     else:
@@ -99,7 +99,7 @@ def ambiguous_range_error(count: int) -> HistoryError:
 
 
 def remove_rows(rows: Rows, goes: Callable[[Row], bool]) -> list[Message]:
-    """Removes rows with some ids from the list."""
+    """Edits the list: removes rows with some ids."""
     every = list(rows)
     gone = [row.message for row in every if goes(row)]
     if gone:
@@ -115,7 +115,7 @@ def trim_rows(
     exchanges: int | None,
     tokens_of: Callable[[Message], int] | None,
 ) -> list[Message]:
-    """Removes the oldest exchanges from the list, down to a number of messages or tokens.
+    """Edits the list: removes the oldest exchanges, down to a number of messages or tokens.
 
     Raises:
         HistoryError: a limit is below 0.
@@ -146,8 +146,8 @@ def _estimate(message: Message) -> int:
 async def summarize_rows(
     rows: Rows, before: Sequence[Message], summary: Summary, exchanges: int
 ) -> tuple[Message, ReplacedBranch] | None:
-    """Removes all but the last exchanges. Returns the message that sums them up, with the earlier
-    summary in `before`, and the replaced branch."""
+    """Edits the list: removes all but the last exchanges. Returns the message that sums them up,
+    with the earlier summary in `before`, and the replaced branch."""
     every = [row.message for row in rows]
     starts = find_cuts(every)
     if exchanges > len(starts):

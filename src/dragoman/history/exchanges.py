@@ -16,9 +16,9 @@ __all__ = ["Prompts", "find_cuts", "find_start", "sanitize"]
 
 
 def find_cuts(messages: Sequence[Message]) -> list[int]:
-    """Returns the positions at which a conversation may be cut: its start, and before each question,
-    unless a call before the question has its result after it. A question is a user message that
-    holds more than tool results; several in a row count as one."""
+    """Returns the positions at which a conversation may be cut into exchanges: its start, and
+    before each question, unless a call before the question has its result after it. A question is a
+    user message that holds more than tool results; several in a row count as one."""
     # Ids of results that are still ahead. A call whose id is not among them is never answered, and
     # keeps nothing together.
     unanswered = Counter(
@@ -61,8 +61,8 @@ def find_start(
     most_tokens: int | None,
     tokens_of: Callable[[Message], int],
 ) -> int:
-    """Returns the position from which on a conversation fits the limits. The last exchange is
-    always kept, even if it is too long."""
+    """Returns the position of the exchange from which on a conversation fits the limits. The last
+    exchange is always kept, even if it is too long."""
     starts = find_cuts(messages)
     total, end = 0, len(messages)
     start = starts[-1] if starts else 0
@@ -93,8 +93,8 @@ _MIN_CACHED_MESSAGES = 64
 
 
 def sanitize(message: Message) -> Message | None:
-    """Returns a message without marks and blank texts; `None` if nothing is left of it. A blank
-    text of the model stays if it is all that there is."""
+    """Returns a message of an exchange, for a prompt, without marks and blank texts; `None` if
+    nothing is left of it. A blank text of the model stays if it is all that there is."""
     bare = strip_marks(message)
     if any(_is_blank_text(piece) for piece in bare.content):
         content = tuple([piece for piece in bare.content if not _is_blank_text(piece)])
@@ -115,7 +115,7 @@ class Prompts:
     long conversation costs only what is new in it."""
 
     def __init__(self) -> None:
-        """Starts before the first message of a conversation."""
+        """Starts before the first exchange of a conversation."""
         self._changes = -1
         """`Rows.changes` when the settled messages were repaired."""
         self._settled_count = 0

@@ -28,7 +28,7 @@ STEP = "step-start"
 
 
 def approval_of(call: ToolCallPart) -> JsonMap | None:
-    """Returns what is known of a call's approval; `None`: the call needs none."""
+    """Returns what format fields say of a call's approval; `None`: the call needs none."""
     native = call.native
     for fields in history_fields() if native else ():
         approval = if_object((native or {}).get(fields.native)).get(fields.approval)
@@ -38,7 +38,7 @@ def approval_of(call: ToolCallPart) -> JsonMap | None:
 
 
 def thread_names() -> list[str]:
-    """Returns the names of the fields in which messages name their thread and its owner."""
+    """Returns the names of the format fields in which messages name their thread and its owner."""
     return [
         name for fields in history_fields() for name in (fields.thread, fields.resource) if name
     ]
@@ -56,7 +56,7 @@ class NamedThread(NamedTuple):
 
 
 def threads_of(message: Message) -> Iterator[NamedThread]:
-    """Returns the fields in which a message names its thread and its owner."""
+    """Returns the format fields in which a message names its thread and its owner."""
     for fields in history_fields() if message.native else ():
         named = fields.thread_of(message.native)
         for name in (fields.thread, fields.resource):
@@ -65,7 +65,7 @@ def threads_of(message: Message) -> Iterator[NamedThread]:
 
 
 def is_sealed(message: Message) -> bool:
-    """True if a message says that it never changes."""
+    """True if a format field of a message says that it never changes."""
     native, metadata = message.native, message.metadata
     if native and if_object(native.get(OURS)).get("sealed") is True:
         return True
@@ -75,7 +75,7 @@ def is_sealed(message: Message) -> bool:
 
 
 def _find_at_path(value: object, path: Iterable[str]) -> Any:
-    """Returns what is at a path in JSON; of an empty path nothing."""
+    """Returns what is at the path of a format field in JSON; of an empty path nothing."""
     field = None
     for key in path:
         field = value = if_object(value).get(key)
@@ -89,7 +89,7 @@ def is_done(messages: Iterable[Message]) -> bool:
 
 
 def step_mark(milliseconds: int) -> MarkPart:
-    """Returns the mark of a step that begins at a time."""
+    """Returns the mark of a step that begins at a time, with the fields that formats read."""
     return MarkPart(
         STEP,
         {
@@ -101,7 +101,7 @@ def step_mark(milliseconds: int) -> MarkPart:
 
 
 def with_step_model(mark: MarkPart, model: str) -> Native:
-    """Returns the native fields of a step's mark, in which the model is named that makes the
+    """Returns the format fields of a step's mark, in which the model is named that makes the
     step."""
     native = dict(mark.native or {})
     for fields in history_fields():

@@ -50,7 +50,7 @@ def import_message(message: Message, taken: Collection[str | None], *, signature
 def import_content(
     message: Message, content: Collection[Content], *, signatures: bool
 ) -> tuple[Content, ...]:
-    """Pieces of a client's message as they may be stored."""
+    """Returns the pieces of an imported client's message as they may be stored."""
     if signatures:
         return tuple(content)
     return tuple(

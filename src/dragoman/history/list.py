@@ -54,9 +54,9 @@ class MessageList(ConversationView):
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """Creates the list. `messages`: as `add` takes them. `thread_id`, `resource_id`: which
-        conversation it is, and whose. `id_factory` and `clock` make the ids and times that messages
-        do not have."""
+        """Creates the list of messages. `messages`: as `add` takes them. `thread_id`,
+        `resource_id`: which conversation it is, and whose. `id_factory` and `clock` make the ids
+        and times that messages do not have."""
         self.thread_id, self.resource_id = thread_id, resource_id
         self.problems: list[Problem] = []
         """What could not be read of what was added with `errors="collect"`."""
@@ -141,10 +141,10 @@ class MessageList(ConversationView):
         signatures: bool = False,
         whole: bool = False,
     ) -> Changes:
-        """Merges a client's copy of the conversation, its end, or the body of a request that holds
-        it. What the client added, edited or removed changes here, too; the rest stays as it is
-        stored. Replaced messages become a branch. See `dragoman.history.put` for the options, which
-        say what else than the user's messages the client may change.
+        """Merges into the list a client's copy of the conversation, its end, or the body of a
+        request that holds it. What the client added, edited or removed changes here, too; the rest
+        stays as it is stored. Replaced messages become a branch. See `dragoman.history.put` for the
+        options, which say what else than the user's messages the client may change.
 
         Raises:
             HistoryError: the payload is not of the format; nothing has changed.
@@ -169,7 +169,7 @@ class MessageList(ConversationView):
     # reading
 
     def get(self, source: Source | None = None, *, saved: bool = False) -> list[Message]:
-        """Returns the conversation without system messages.
+        """Returns the list's conversation without system messages.
 
         Args:
             source: return only unsaved messages from this source.
@@ -204,8 +204,8 @@ class MessageList(ConversationView):
         losses: list[Loss] | None = None,
         **how: Any,
     ) -> Any:
-        """Returns the whole conversation in a format. Formats that a model reads are repaired, so
-        that each call has its result.
+        """Returns the list's whole conversation in a format. Formats that a model reads are
+        repaired, so that each call has its result.
 
         Args:
             format: name of the format.
@@ -261,8 +261,9 @@ class MessageList(ConversationView):
         return tuple([row.message for row in self._rows if row.live & NOT_SAVED])
 
     def drain_unsaved(self, saved: Sequence[Message] | None = None) -> list[Message]:
-        """Marks messages as saved, and returns them. `saved`: only these, as `unsaved` returned
-        them before they were stored. A message that has changed meanwhile stays unsaved."""
+        """Marks messages of the list as saved, and returns them. `saved`: only these, as
+        `unsaved` returned them before they were stored. A message that has changed meanwhile
+        stays unsaved."""
         drained: list[Message] = []
         for message in self.unsaved() if saved is None else saved:
             if message.id is None:
@@ -277,7 +278,7 @@ class MessageList(ConversationView):
     def remove(
         self, ids: str | Sequence[str] | None = None, *, source: Source | None = None
     ) -> list[Message]:
-        """Removes messages and returns them. They may be added again.
+        """Removes messages from the list and returns them. They may be added again.
 
         Args:
             ids: ids of messages, or of turns.
@@ -298,9 +299,9 @@ class MessageList(ConversationView):
     # tools and steps
 
     def update_tool(self, result: ToolResultPart, *, name: str | None = None) -> bool:
-        """Adds the result of the newest call with its id, in whatever turn; the call stays as it
-        is. Returns False if there is no such call. `name`: of the tool, for the result of a
-        provider that gives no id."""
+        """Adds to the list the result of the newest call with its id, in whatever turn; the call
+        stays as it is. Returns False if there is no such call. `name`: of the tool, for the result
+        of a provider that gives no id."""
         if turn_updates.put_result(self._rows, result, name, self._mint):
             return True
         _log.warning("no call has the id %r: its result is not kept", result.id)
@@ -379,8 +380,8 @@ class MessageList(ConversationView):
         return forked
 
     def edit(self, message_id: str, message: object) -> Self:
-        """Puts another message in the place of one. It keeps the id; what stood there and behind it
-        becomes a branch.
+        """Puts another message in the place of one of the list. It keeps the id; what stood there
+        and behind it becomes a branch.
 
         Raises:
             HistoryError: there is no such message, or the new one cannot be read.
@@ -399,8 +400,8 @@ class MessageList(ConversationView):
         return self
 
     def regenerate(self, message_id: str | None = None) -> Self:
-        """Takes an answer back, so that the conversation ends in its question; it becomes a branch
-        with all behind it. `message_id`: the answer's or the question's; left out, the last.
+        """Takes an answer back, so that the list ends in its question; it becomes a branch with all
+        behind it. `message_id`: the answer's or the question's; left out, the last.
 
         Raises:
             HistoryError: there is no such message.
@@ -420,9 +421,9 @@ class MessageList(ConversationView):
         *,
         tokens_of: Callable[[Message], int] | None = None,
     ) -> list[Message]:
-        """Removes the oldest exchanges until what is left is within the limits, and returns them;
-        the last exchange always stays. `tokens_of`: a message → its tokens; left out, they are
-        estimated.
+        """Removes from the list the oldest exchanges until what is left is within the limits, and
+        returns them; the last exchange always stays. `tokens_of`: a message → its tokens; left out,
+        they are estimated.
 
         Raises:
             HistoryError: a limit is below 0.
@@ -450,7 +451,7 @@ class MessageList(ConversationView):
     # storing
 
     def dump(self) -> bytes:
-        """Returns all of it as JSON, which `load` reads."""
+        """Returns all of the list as JSON, which `load` reads."""
         return list_json.dump(
             list_json.ListContents(
                 self._rows, self._systems, self._branches, self.thread_id, self.resource_id

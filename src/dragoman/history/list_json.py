@@ -70,7 +70,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def dump(contents: ListContents) -> bytes:
-    """Writes the contents of a list as JSON.
+    """Writes a message list as JSON.
 
     Raises:
         HistoryError: a message holds what JSON cannot.
@@ -98,7 +98,7 @@ def dump(contents: ListContents) -> bytes:
 
 
 def load(data: bytes | str) -> ListContents:
-    """Reads the contents of a list from JSON.
+    """Reads a message list from JSON.
 
     Raises:
         HistoryError: it is no list that `dump` wrote.

@@ -158,7 +158,8 @@ def _is_cited(message: Message, owner: _FieldOwner) -> bool:
 
 
 def _field_owners(message: Message) -> Iterator[_FieldOwner]:
-    """Yields the message and its pieces, those within tool results too, that have native fields."""
+    """Yields the message and its pieces, those within tool results too, whose native fields may be
+    lost."""
     if message.native:
         yield _FieldOwner(None, None, message.native)
     for part, piece in enumerate(message.content):
@@ -191,7 +192,8 @@ def _is_lost_whole(position: int, owner: _FieldOwner, known: Known) -> bool:
 
 
 def _fields(native: JsonMap) -> Iterator[tuple[str, str, Any]]:
-    """Yields format, name and value of each native field that says something of its owner."""
+    """Yields format, name and value of each native field that may be lost: one that says something
+    of its owner."""
     for wire, fields in native.items():
         if wire != OURS and not wire.endswith(NOTES):
             for name, value in if_object(fields).items():
@@ -200,7 +202,7 @@ def _fields(native: JsonMap) -> Iterator[tuple[str, str, Any]]:
 
 
 def _formats(message: Message) -> tuple[str, ...]:
-    """Returns the formats that have fields in a message."""
+    """Returns the formats whose fields in a message may be lost."""
     return tuple(
         sorted({wire for owner in _field_owners(message) for wire, _, _ in _fields(owner.native)})
     )
@@ -214,7 +216,8 @@ def _kind(
     why: str | None,
     formats: tuple[str, ...],
 ) -> _Kind:
-    """Returns what a native field has in common with others that a target holds or loses alike."""
+    """Returns what a native field that may be lost has in common with others that a target holds or
+    loses alike."""
     return _Kind(
         wire,
         field,
@@ -229,8 +232,8 @@ def _kind(
 
 
 def _is_held(message: Message, owner: _FieldOwner, group: _Kind, target: Target) -> bool:
-    """True if what is written of a message or piece is another without a field, or with another
-    value of it: the usual one may be written anyway."""
+    """True if a field is not lost: what is written of a message or piece is another without a
+    field, or with another value of it: the usual one may be written anyway."""
     fields = if_object(owner.native[group.wire])
     other_fields, value = read_extra_fields(fields, group.field), fields[group.field]
     if (
@@ -253,7 +256,7 @@ def _is_held(message: Message, owner: _FieldOwner, group: _Kind, target: Target)
 
 
 def _alter(value: object) -> Any:
-    """Returns another value of the same type, to test whether a target writes it."""
+    """Returns another value of a field, to test whether it is lost: whether a target writes it."""
     if isinstance(value, str):
         return f"{value}?"
     if isinstance(value, bool) or not isinstance(value, int | float | dict):
@@ -266,15 +269,16 @@ def _alter(value: object) -> Any:
 
 
 def _message_with_only(message: Message, owner: _FieldOwner, native: Native) -> Message:
-    """Returns a message that holds nothing but the owner of these fields, so that large files
-    beside it cost nothing."""
+    """Returns a message that holds nothing but the owner of these fields, to see if they are lost,
+    so that large files beside it cost nothing."""
     if owner.piece is None:
         return message.replace(content=(TextPart("?"),), native=native)
     return message.replace(content=(_change_piece(owner, native, alone=True),), native=None)
 
 
 def _message_with(message: Message, owner: _FieldOwner, native: Native) -> Message:
-    """Returns a message with these fields in the place of its own or of those of a piece."""
+    """Returns a message with these fields in the place of its own or of those of a piece, to see
+    which are lost."""
     if owner.part is None:
         return message.replace(native=native)
     piece = _change_piece(owner, native)
@@ -284,8 +288,8 @@ def _message_with(message: Message, owner: _FieldOwner, native: Native) -> Messa
 
 
 def _change_piece(owner: _FieldOwner, native: Native, *, alone: bool = False) -> Any:
-    """Returns a piece of content with other native fields, within its tool result if it is in
-    one."""
+    """Returns a piece of content with other native fields, within its tool result if it is in one,
+    to see which are lost."""
     replace: Callable[..., Any] = msgspec.structs.replace
     piece, inside = replace(owner.piece, native=native), owner.inside
     if inside is None:

@@ -28,7 +28,7 @@ class Digests:
         self._known: dict[int, tuple[Message, str]] = {}
 
     def of(self, message: Message) -> str:
-        """Returns the digest of a message, which says whether a loaded message is new. It is
+        """Returns the digest of a message, by which a loaded message is known to be new. It is
         computed once."""
         entry = self._known.get(id(message))
         if entry is None or entry[0] is not message:
@@ -37,8 +37,8 @@ class Digests:
 
 
 def find_resent(rows: Rows, messages: Sequence[Message], digests: Digests) -> list[int]:
-    """Returns the positions of the rows that the first of these messages repeat; empty if they are
-    new.
+    """Returns the positions of the rows that the first of these messages repeat, so that they are
+    not new; empty if they are new.
 
     Repeated messages are found from the conversation's start, or as its last part. If they are less
     than the whole conversation, one of them must be an answer of the model: users do say the same
@@ -64,7 +64,8 @@ def _alike(message: Message, other: Message, digests: Digests) -> bool:
 
 
 def _count_alike_at_start(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:
-    """Returns how many of the first of these messages say the same as the first rows."""
+    """Returns how many of the first of these messages are not new: they say the same as the first
+    rows."""
     count = 0
     while count < min(len(rows), len(messages)) and _alike(
         rows[count].message, messages[count], digests
@@ -74,7 +75,8 @@ def _count_alike_at_start(rows: Rows, messages: Sequence[Message], digests: Dige
 
 
 def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:
-    """Returns how many of the first of these messages are the last rows: the most that fit.
+    """Returns how many of the first of these messages are not new but the last rows: the most that
+    fit.
 
     This is the search of Knuth, Morris and Pratt, so the time is linear.
     """
@@ -104,7 +106,7 @@ _BEFORE_ALL = -(1 << 80)
 def add_new(
     rows: Rows, messages: Sequence[Message], mint: Mint, source: Source
 ) -> list[int] | None:
-    """Adds messages in one go if they are plainly new. Returns what each is sorted by.
+    """Adds new messages in one go if they are plainly new. Returns what each is sorted by.
 
     Returns `None`, and adds nothing, if a message may be there already or belongs among the rows.
     Loaded messages (`source` is `memory`) must be in the order of their times.
@@ -146,7 +148,7 @@ def add_new(
 def _have_place(
     rows: Rows, times: Sequence[datetime | None], starts: Sequence[bool], *, is_early: bool
 ) -> bool:
-    """True if each loaded turn has a time, and early ones all belong before the known rows.
+    """True if each new loaded turn has a time, and early ones all belong before the known rows.
     `starts`: of each message, whether it begins a turn."""
     heads = [time for time, begins in zip(times, starts, strict=True) if begins]
     if not all(heads):
@@ -172,7 +174,7 @@ def _are_new(rows: Rows, messages: Sequence[Message]) -> bool:
 
 
 def _reuses_message_id(messages: Sequence[Message]) -> bool:
-    """True if a turn has the name of a message that stands before it."""
+    """True if a new turn has the name of a message that stands before it."""
     before: set[str | None] = set()
     last: str | None = None
     for message in messages:
@@ -184,7 +186,7 @@ def _reuses_message_id(messages: Sequence[Message]) -> bool:
 
 
 def _mint_ids(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] | None:
-    """Returns ids for the messages that have none; `None`: another message has one of them."""
+    """Returns ids for the new messages that have none; `None`: another message has one of them."""
     minted = mint.ids(sum([message.id is None for message in messages]))
     if not minted:
         return minted
@@ -198,8 +200,8 @@ def _mint_ids(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] 
 def _find_turn_starts(
     first: Message | None, before: Message | None, messages: Sequence[Message], types: set[type]
 ) -> list[bool]:
-    """Returns for each added message whether a turn begins with it. `first`: the first message of
-    the turn before them. `before`: the last message of that turn."""
+    """Returns for each new message whether a turn begins with it. `first`: the first message of the
+    turn before them. `before`: the last message of that turn."""
     if types.isdisjoint((ToolResultPart, MarkPart)) and not any(
         message.turn is not None for message in messages
     ):
@@ -220,8 +222,8 @@ def _stamp_all(
     last: Row | None,
     starts: Sequence[bool] | None,
 ) -> tuple[list[Message], list[int]]:
-    """Returns the messages with ids and times, and what each is sorted by. `starts`: those stand
-    where their times say, if that is not before the one that they follow."""
+    """Returns the new messages with ids and times, and what each is sorted by. `starts`: those
+    stand where their times say, if that is not before the one that they follow."""
     new, now = iter(ids), None
     latest = None if last is None else last.message.created_at
     before = _BEFORE_ALL if last is None else last.order

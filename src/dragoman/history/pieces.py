@@ -82,15 +82,15 @@ class Piece(NamedTuple):
 
 
 def is_shared(piece: Content) -> bool:
-    """True if a client's copy of a message is expected to have it: no thinking, nothing that only a
-    provider or a UI understands."""
+    """True if a client's copy of a message is expected to have this piece: no thinking, nothing
+    that only a provider or a UI understands."""
     if isinstance(piece, ThinkingPart | ProviderPart | MarkPart):
         return False
     return not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by != "provider"
 
 
 def shared_key(message: Message) -> str:
-    """Returns a key that is equal for messages of one role that say the same."""
+    """Returns a key, by their pieces, that is equal for messages of one role that say the same."""
     content = message.content
     if len(content) == 1 and type(content[0]) is TextPart:
         return f"{message.role}: {content[0].text}"  # no digest, which is hexadecimal
@@ -128,7 +128,7 @@ class Flat(NamedTuple):
 
 
 def lay_flat(messages: Sequence[Message]) -> Flat:
-    """Returns the messages of a turn as pieces."""
+    """Returns the messages of a turn as pieces, laid flat."""
     pieces: list[Piece] = []
     open_calls: dict[str, list[int]] = {}
     for home, message in enumerate(messages):
@@ -191,7 +191,7 @@ class _Making:
         return self._messages
 
     def _add_empty(self, stop: int) -> None:
-        """Adds messages before `stop` that never had a content where they stood."""
+        """Adds the messages before `stop` that have no pieces and never had a content."""
         for home in range(stop):
             if home not in self._used and not self._homes[home].content:
                 self._used.add(home)
@@ -221,8 +221,8 @@ class _Making:
 
 
 def rank(piece: Piece) -> int:
-    """Returns how far a call has come: cut, whole, approval asked for, approval answered,
-    answered."""
+    """Returns how far the call of a piece has come: cut, whole, approval asked for, approval
+    answered, answered."""
     call = piece.part
     if piece.answer is not None:
         return 4
@@ -279,7 +279,7 @@ def key_of(piece: Piece) -> tuple[Any, ...]:
 
 
 def _native_text(native: JsonMap | None) -> str:
-    """Returns native fields as a text for comparison."""
+    """Returns the native fields of a piece as a text for comparison."""
     try:
         return json.dumps(msgspec.to_builtins(native), sort_keys=True)
     except (TypeError, ValueError):

@@ -13,14 +13,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.history_pieces import (
-    find_sent_messages,
-    map_losses_before_repair,
-    map_losses_to_input,
-)
+from dragoman.codec.dump_losses import map_losses_before_repair, map_losses_to_input
+from dragoman.codec.dump_pieces import find_sent_messages
 from dragoman.codec.native import read_signatures
-from dragoman.codec.opening import find_opening
-from dragoman.codec.sent_history import count_system_messages
+from dragoman.codec.opening import count_system_messages, find_opening
 from dragoman.cost import call_cost
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.registry import Format
@@ -43,7 +39,8 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @contextmanager
 def name_unwritable(messages: Iterable[Message]) -> Generator[None]:
-    """Names the first message that JSON cannot hold if the block fails because of one.
+    """Names the first message that JSON cannot hold if the plan within the block fails because of
+    one.
 
     Raises:
         HistoryError: there is one.
@@ -68,7 +65,7 @@ def name_unwritable(messages: Iterable[Message]) -> Generator[None]:
 
 
 def _find_encoding_fault(message: Message) -> Exception | None:
-    """Returns the exception that encoding a message as JSON raises, or None."""
+    """Returns for a plan the exception that encoding a message as JSON raises, or None."""
     for value in _message_values(message):
         try:
             json.dumps(value)
@@ -81,7 +78,8 @@ def _find_encoding_fault(message: Message) -> Exception | None:
 
 
 def _message_values(message: Message) -> Iterator[Any]:
-    """Yields the fields of a message that may be any JSON value and so may fail to encode."""
+    """Yields for a plan the fields of a message that may be any JSON value and so may fail to
+    encode."""
     yield from (message.metadata, message.native)
     for piece in message.content:
         yield piece.native
@@ -104,8 +102,8 @@ class Written(NamedTuple):
 
 
 def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -> Written:
-    """Writes a conversation as it would be for a target. `fields`: whether the fields that one
-    format alone has are looked for, which takes a pass over the conversation.
+    """Writes a conversation as it would be for a target, for export and plans. `fields`: whether
+    the fields that one format alone has are looked for, which takes a pass over the conversation.
 
     Raises:
         HistoryError: a message holds what JSON has not.
@@ -139,20 +137,20 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
 def _restore_changes(
     messages: Sequence[Message], positions: Sequence[int], target: Target
 ) -> tuple[Sequence[Message], Sequence[int]]:
-    """Returns the messages with the system messages that the target was sent, and the position of
-    each in the conversation."""
+    """Returns the planned messages with the system messages that the target was sent, and the
+    position of each in the conversation."""
     if target.origin is None:
         return messages, positions
     opening = find_opening(messages, target.origin)
     if not opening.changes:
         return messages, positions
     head = count_system_messages(messages)
-    restored, places = opening.restore(messages)
-    return (*messages[:head], *restored), [positions[at] for at in (*range(head), *places)]
+    restored, moved = opening.restore(messages)
+    return (*messages[:head], *restored), [positions[index] for index in (*range(head), *moved)]
 
 
 def _find_moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> Iterator[Loss]:
-    """Yields the results that repair puts before something that they stood behind."""
+    """Yields for the plan the results that repair puts before something that they stood behind."""
     first: tuple[int, int] | None = None
     for message, source in zip(reversed(mended), reversed(sources or ()), strict=False):
         for piece, stood in zip(reversed(message.content), reversed(source.parts), strict=True):
@@ -168,8 +166,8 @@ def _find_moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> 
 
 
 def _sort_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
-    """Sorts losses by their place in the conversation, those of the whole request first, without
-    repetitions."""
+    """Sorts the losses of a plan by their place in the conversation, those of the whole request
+    first, without repetitions."""
     unique = dict.fromkeys(losses)
     return tuple(sorted(unique, key=lambda loss: (_place(loss.message), _place(loss.part))))
 
@@ -307,7 +305,7 @@ def _is_of_request(loss: Loss) -> bool:
 
 
 def _count_voided(messages: Sequence[Message], losses: Iterable[Loss], target: Target) -> int:
-    """Counts the signed blocks of the target's own thinking among the losses."""
+    """Counts the signed blocks of the target's own thinking among the losses of the plan."""
     voided = 0
     for loss in losses:
         if loss.what is not Lost.thinking or loss.message is None or loss.part is None:
@@ -330,7 +328,8 @@ def _find_price(target: Target, tokens: int) -> Decimal | None:
 
 
 def _group_losses(losses: Iterable[Loss]) -> Iterator[str]:
-    """Yields a line for each kind and reason, with how many there are and where."""
+    """Yields a line of the plan for each kind and reason of loss, with how many there are and
+    where."""
     groups: dict[tuple[Lost, str, str], list[Loss]] = {}
     for loss in losses:
         groups.setdefault((loss.what, loss.which, loss.why), []).append(loss)

@@ -34,8 +34,8 @@ class Shown(NamedTuple):
 def widen_spans(
     messages: Sequence[Message], ranges: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Ranges of messages, which rise, widened so that each begins with a question, or with the
-    first message, and ends before one."""
+    """Returns the spans of messages to project, which rise, widened so that each begins with a
+    question, or with the first message, and ends before one."""
     begins, number = [0, *_find_questions(messages)], 0
     widened: list[tuple[int, int]] = []
     for first, end in ranges:
@@ -56,7 +56,8 @@ def widen_spans(
 
 
 def _find_questions(messages: Sequence[Message]) -> list[int]:
-    """Returns the positions of the messages in which the user says something."""
+    """Returns the positions of the messages in which the user says something, where spans of a
+    projection may begin."""
     return [
         position
         for position, message in enumerate(messages)
@@ -65,7 +66,7 @@ def _find_questions(messages: Sequence[Message]) -> list[int]:
 
 
 def project(messages: Sequence[Message], start: int, end: int, format: str) -> list[Shown]:  # noqa: A002 what it is called everywhere
-    """Returns what the reader of a format sees of the messages of a span."""
+    """Returns the projection of a span of messages: what the reader of a format sees of them."""
     stored_pieces = shared_pieces(messages, range(start, end))
     codec = formats.get(format)
     try:
@@ -86,8 +87,8 @@ class _Tracing:
         self._sources: dict[int, tuple[Place, ...]] = {}
 
     def trace(self) -> None:
-        """Finds the stored piece behind each piece that a format's reader sees: equal ones in
-        order, then unordered, then changed."""
+        """Traces a projection: finds the stored piece behind each piece that a format's reader
+        sees: equal ones in order, then unordered, then changed."""
         own_keys, keys = ([piece.key for piece in pieces] for pieces in (self._own, self._read))
         in_order = align(own_keys, keys)
         for own, read in in_order:
@@ -100,8 +101,8 @@ class _Tracing:
         self._take_changed(list(self._free), range(len(self._read)))
 
     def list_shown(self) -> list[Shown]:
-        """Returns the pieces that the reader sees, each with the places of the stored pieces behind
-        it."""
+        """Returns the pieces of the projection that the reader sees, each with the places of the
+        stored pieces behind it."""
         shown_pieces: list[Shown] = []
         for read, piece in enumerate(self._read):
             if shown_pieces:
@@ -112,7 +113,7 @@ class _Tracing:
         return shown_pieces
 
     def _take_unordered(self) -> None:
-        """Traces pieces that the format has in another order."""
+        """Traces projected pieces that the format has in another order."""
         unmatched = list(self._free)
         reads = [read for read in range(len(self._read)) if read not in self._sources]
         pairs = pair_equal(
@@ -123,8 +124,8 @@ class _Tracing:
             self._sources[reads[read]] = (self._free.pop(unmatched[number]).location,)
 
     def _take_changed(self, own: Iterable[int], reads: Iterable[int]) -> None:
-        """Traces pieces that the format changed: those of one role and kind before those that may
-        have become another."""
+        """Traces projected pieces that the format changed: those of one role and kind before those
+        that may have become another."""
         own, reads = list(own), list(reads)
         # A format may make a system text the user's, so roles count first and then not at all.
         for role in (*Role, None):
@@ -134,8 +135,8 @@ class _Tracing:
     def _take_kind(
         self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None
     ) -> None:
-        """Traces pieces of a kind. As many on both sides are paired in order; texts may have been
-        joined or split; otherwise every read piece comes from all of the own ones."""
+        """Traces projected pieces of a kind. As many on both sides are paired in order; texts may
+        have been joined or split; otherwise every read piece comes from all of the own ones."""
         these, those = self._find_remaining(own, reads, kind, role)
         if kind == "text" and len(these) != len(those):
             self._take_texts(these, those)
@@ -148,7 +149,7 @@ class _Tracing:
             self._sources[read] = (sources[number],) if is_even else sources
 
     def _take_texts(self, own: Sequence[int], reads: Sequence[int]) -> None:
-        """Traces texts that were joined or split, as long as both sides read alike."""
+        """Traces projected texts that were joined or split, as long as both sides read alike."""
         own_texts = [letters(self._free[number]) for number in own]
         read_texts = [letters(self._read[number]) for number in reads]
         for own_range, read_range in align_texts(own_texts, read_texts):
@@ -158,7 +159,7 @@ class _Tracing:
     def _find_remaining(
         self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None
     ) -> tuple[list[int], list[int]]:
-        """Returns the own and the read pieces of a kind and role that are not traced yet."""
+        """Returns the own and the projected pieces of a kind and role that are not traced yet."""
         own_left = [
             number
             for number in own
@@ -192,7 +193,7 @@ def letters(piece: Piece) -> str:
 
 
 def _kind_of_content(piece: Content) -> str:
-    """Returns the kind of a piece of content: call, result, text or file."""
+    """Returns the kind of a piece of a projected conversation: call, result, text or file."""
     if isinstance(piece, ToolCallPart):
         return "call"
     if isinstance(piece, ToolResultPart):
@@ -203,7 +204,7 @@ def _kind_of_content(piece: Content) -> str:
 
 
 def merges_answers(format: str) -> bool:  # noqa: A002 what it is called everywhere
-    """True if the format reads two adjacent model messages as one."""
+    """True if the projection by a format reads two adjacent model messages as one."""
     codec = formats.get(format)
     answers = [Message.user("a"), Message.model("b"), Message.model("c")]
     return len(codec.load_messages(codec.dump_messages(answers))) < len(answers)

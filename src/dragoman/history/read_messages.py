@@ -48,10 +48,10 @@ def read(
     near: str | None = None,
     speak: Callable[..., Message] = Message.user,
 ) -> LoadedMessages:
-    """Reads whatever stands for messages: strings, `Message`s, JSON of any format, lists of them.
-    Empty values are skipped. `format`: the format of JSON, else it is detected. `near`: the format
-    of the messages beside it, for a message that says too little. `speak`: makes a message of a
-    string."""
+    """Reads messages from whatever stands for them: strings, `Message`s, JSON of any format, lists
+    of them. Empty values are skipped. `format`: the format of JSON, else it is detected. `near`:
+    the format of the messages beside it, for a message that says too little. `speak`: makes a
+    message of a string."""
     value = replace_halves(value, "the messages")
     if (own_messages := _all_ours(value)) is not None:
         return LoadedMessages(own_messages, [], format or near, is_lone=False)
@@ -176,7 +176,7 @@ def _read_objects(
 
 
 def _make_body_check() -> Callable[[JsonMap], bool]:
-    """Returns a function that says if an element is the body of a request, and no message."""
+    """Returns a function that says if an input element is the body of a request, and no message."""
     layouts_known = layouts().values()
     lists = frozenset(field for layout in layouts_known for field in layout.fields or ())
     texts = [layout.fields[0] for layout in layouts_known if layout.text and layout.fields]
@@ -184,8 +184,8 @@ def _make_body_check() -> Callable[[JsonMap], bool]:
 
 
 def _is_body(element: JsonMap, *, lists: frozenset[str], texts: Sequence[str]) -> bool:
-    """True if an element is the body of a request. `lists`, `texts`: the fields in which bodies
-    have messages, as a list or as a text."""
+    """True if an input element to read as messages is the body of a request. `lists`, `texts`: the
+    fields in which bodies have messages, as a list or as a text."""
     if isinstance(element.get("role"), str) or lists.isdisjoint(element):
         return False
     if any(isinstance(element.get(field), list) for field in lists):
@@ -197,7 +197,7 @@ def _is_body(element: JsonMap, *, lists: frozenset[str], texts: Sequence[str]) -
 def _read_adjacent_messages(
     value: object, start: int, name: str | None, near: str | None, problems: list[Problem]
 ) -> tuple[list[Message], str | None]:
-    """Returns messages beside each other, or the body of a request."""
+    """Reads messages beside each other, or the body of a request."""
     try:
         if name is not None:
             return _load_payload(name, payload_of(value, name), start, problems), name
@@ -219,7 +219,7 @@ def _read_adjacent_messages(
 def _one_by_one(
     elements: list[Any], start: int, near: str | None, problems: list[Problem]
 ) -> tuple[list[Message], str | None]:
-    """Returns messages of which one is of no format: each by itself."""
+    """Reads messages of which one is of no format: each by itself."""
     names: list[str | None] = []
     errors: dict[int, str] = {}
     for index, element in enumerate(elements):
@@ -242,7 +242,8 @@ def _one_by_one(
 
 
 def _load_payload(name: str, payload: object, start: int, problems: list[Problem]) -> list[Message]:
-    """Loads a payload in a named format, and notes its problems by their place in the input."""
+    """Reads the messages of a payload in a named format, and notes its problems by their place in
+    the whole input, of which it is a piece. A negative index means the payload itself."""
     faults: list[Problem] = []
     messages = formats.get(name).load_messages(payload, problems=faults)
     problems += [
@@ -253,7 +254,7 @@ def _load_payload(name: str, payload: object, start: int, problems: list[Problem
 
 
 def unreadable_error(problems: Sequence[Problem]) -> HistoryError:
-    """Returns the error of what could not be read."""
+    """Returns the error of a message that could not be read."""
     first = problems[0]
     if first.index < 0:
         where = "beside the messages"

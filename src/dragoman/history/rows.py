@@ -47,7 +47,7 @@ class Index:
         """How many positions it has seen."""
 
     def find(self, key: str) -> int | None:
-        """Returns the position of the last row with a key."""
+        """Returns the position of the history's last row with a key."""
         if (position := self.places.get(key)) is not None:
             return position
         for layer in reversed(self._layers):
@@ -81,8 +81,8 @@ class Index:
 
 
 def _join_layers(layers: tuple[_Layer, ...]) -> tuple[_Layer, ...]:
-    """Layers that grow by halves at least, so that few are to be asked; the work of joining them is
-    shared by what made them."""
+    """Returns layers of a row index that grow by halves at least, so that few are to be asked; the
+    work of joining them is shared by what made them."""
     while len(layers) > 1 and 2 * len(layers[-1].places) >= len(layers[-2].places):
         below, above = layers[-2:]
         reachable = {
@@ -163,7 +163,7 @@ class Rows:
         return self._tail[index]
 
     def between(self, start: int, stop: int) -> list[Row]:
-        """Returns the rows from `start` on, up to `stop`."""
+        """Returns the history's rows from `start` on, up to `stop`."""
         whole = len(self._chunks) * _SIZE
         base = min(start // _SIZE * _SIZE, whole)
         rows = [
@@ -174,7 +174,7 @@ class Rows:
 
     @property
     def last(self) -> Row | None:
-        """Returns the last row, or None."""
+        """Returns the history's last row, or None."""
         if self._tail:
             return self._tail[-1]
         if self._chunks:
@@ -231,8 +231,8 @@ class Rows:
         )
 
     def knows(self, ids: AbstractSet[str], turns: Sequence[str]) -> bool:
-        """True if a message may have one of these ids, or a turn one of these names or the id of a
-        message."""
+        """True if a message of the rows may have one of these ids, or a turn one of these names or
+        the id of a message."""
         if not len(self) and not self._waiting:
             return False
         keys = {*ids, *turns} if turns else ids
@@ -254,8 +254,8 @@ class Rows:
     # changing
 
     def append(self, row: Row, starts: bool | None = None) -> None:
-        """Puts a row behind the others. `starts`: whether a turn begins with it, where that is
-        known."""
+        """Puts a row behind the history's others. `starts`: whether a turn begins with it, where
+        that is known."""
         message, last = row.message, self.last
         if (message.native or message.metadata) and is_sealed(message):
             self.sealed = max(self.sealed, row.order)
@@ -306,8 +306,8 @@ class Rows:
         self._tail = rows[whole:]
 
     def wait(self, early_rows: Sequence[Row]) -> None:
-        """Rows that belong before what is there. They are put in their place when it is looked at,
-        so that a conversation which comes from its end on is put in order once."""
+        """Takes rows that belong before what is there. They are put in their place when it is
+        looked at, so that a conversation which comes from its end on is put in order once."""
         for row in early_rows:
             if row.starts:
                 self._waiting.append([])
@@ -325,7 +325,7 @@ class Rows:
             self.insert(units)
 
     def insert(self, early: Sequence[list[Row]]) -> None:
-        """Puts turns where their times belong, and cuts none."""
+        """Puts the rows of turns where their times belong, and cuts none."""
         start = bisect_right(self, min(unit[0].order for unit in early), key=_ORDER)
         if start < len(self):
             start = self.unit(start)[0]
@@ -399,8 +399,8 @@ class Rows:
         return other
 
     def _mark_starts(self, start: int, stop: int, new_rows: Sequence[Row]) -> tuple[list[Row], int]:
-        """Rows that are to stand there, and of those behind them such for which a turn begins
-        elsewhere now; and where they stop."""
+        """Returns the rows that are to stand there, with those behind them for which a turn begins
+        elsewhere now, and where these stop."""
         first = before = None
         if start:
             before = self[start - 1].message
@@ -436,7 +436,7 @@ def _begins_turn(first: Message | None, before: Message | None, message: Message
 
 
 def order_rows(rows: Iterable[Row]) -> list[Row]:
-    """Rows as they come, of which none has a lower order than one before it."""
+    """Returns rows as they come, of which none has a lower order than one before it."""
     ordered: list[Row] = []
     for row in rows:
         is_late = bool(ordered) and row.order < ordered[-1].order

@@ -54,7 +54,7 @@ class Mint(NamedTuple):
     """The time."""
 
     def ids(self, count: int) -> list[str]:
-        """Returns `count` new message ids."""
+        """Mints `count` new message ids, for messages of any source."""
         if self.new_id is not new_id:
             return [self.new_id() for _ in range(count)]
         digits = urandom(16 * count).hex()
@@ -77,7 +77,8 @@ def find_source(name: object) -> Source:
 
 
 def microseconds(time: datetime) -> int:
-    """Returns a time as a number; one without a zone is taken for UTC."""
+    """Returns the time of a message from a source as a number; one without a zone is taken for
+    UTC."""
     if time.tzinfo is not None:
         aware = time
     else:
@@ -86,8 +87,8 @@ def microseconds(time: datetime) -> int:
 
 
 def later_time(time: datetime | None, now: datetime) -> datetime:
-    """Returns a time for a message behind `time`: now, or a millisecond later than `time` if that
-    is in the future."""
+    """Returns a time for a message that its source sent without one, behind `time`: now, or a
+    millisecond later than `time` if that is in the future."""
     if time is None:
         return now
     if time.tzinfo is None and now.tzinfo is not None:
@@ -123,7 +124,7 @@ def stamp(
 
 
 def read_noted_time(metadata: JsonMap) -> datetime | None:
-    """Returns the time that a message's metadata names, as user interfaces note it."""
+    """Returns the time that a source notes in a message's metadata, as user interfaces note it."""
     value = metadata.get("createdAt") if metadata else None
     if isinstance(value, datetime):
         return value
@@ -138,7 +139,7 @@ def read_noted_time(metadata: JsonMap) -> datetime | None:
 def check_threads(
     messages: Sequence[Message], thread_id: str | None, resource_id: str | None
 ) -> None:
-    """Refuses messages of another conversation. One that names none is of any.
+    """Refuses messages from a source that name another conversation. One that names none is of any.
 
     Raises:
         HistoryError: a message names another thread or resource.
@@ -161,8 +162,8 @@ def check_threads(
 def with_threads(
     payload: Any, format_: Format, thread_id: str | None, resource_id: str | None
 ) -> Any:
-    """Returns what a list was written as: where its format names thread and resource, with those of
-    the list where a message has none."""
+    """Returns what a list was written as, with the names of its thread: where its format names
+    thread and resource, with those of the list where a message has none."""
     fields: FormatFields | None = getattr(format_, "fields", None)
     if fields is None or not fields.thread or (thread_id is None and resource_id is None):
         return payload

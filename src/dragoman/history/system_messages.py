@@ -41,7 +41,7 @@ class Systems:
         self._digests = {(system.tag, neutral_digest(system.message)) for system in self.every}
 
     def add(self, message: Message, tag: str | None, behind: int) -> bool:
-        """Adds a message, unless one of that tag has its content; whether it did."""
+        """Adds a system message, unless one of that tag has its content; whether it did."""
         key = tag, neutral_digest(message)
         if key in self._digests:
             return False
@@ -59,7 +59,7 @@ class Systems:
         return removed
 
     def in_order(self) -> list[System]:
-        """Returns those without a tag, then the others."""
+        """Returns the system messages without a tag, then the others."""
         return [
             *(system for system in self.every if system.tag is None),
             *(system for system in self.every if system.tag is not None),
@@ -73,7 +73,7 @@ class Systems:
 
 
 def check_system(messages: Iterable[Message]) -> None:
-    """Raises `HistoryError` where one is no system message."""
+    """Raises `HistoryError` where one to be added is no system message."""
     for position, message in enumerate(messages):
         if message.role is not Role.SYSTEM:
             raise HistoryError(

@@ -17,7 +17,7 @@ from dragoman.model.resolve_model import ModelString, resolve_model
 from dragoman.model_profile import EMPTY, ModelProfile
 from dragoman.profiles.attach import attach_profile
 from dragoman.providers import REGISTRY, Provider
-from dragoman.providers.address import find_written_url, join_url
+from dragoman.providers.base_url import find_written_url, join_url
 from dragoman.repair import Source, trace_repair
 from dragoman.request import ModelRequest
 from dragoman.transport.redaction import public_url
@@ -135,9 +135,9 @@ def format_target(
     request: ModelRequest | None = None,
     **options: Any,
 ) -> Target:
-    """Returns a format as a target. `origin`: who reads it; what a provider that is known does
-    differently is regarded. `request`: what is written around the messages where the format is that
-    of a model's API. `options`: what its `dump_messages` takes besides."""
+    """Returns a format as a target of an export or plan. `origin`: who reads it; what a provider
+    that is known does differently is regarded. `request`: what is written around the messages where
+    the format is that of a model's API. `options`: what its `dump_messages` takes besides."""
     is_wire = target_format.name in wires.names("model")
     if is_wire:
         quirks = _reader_quirks(target_format.name, origin)
@@ -169,8 +169,8 @@ def format_target(
 
 
 def _reader_quirks(wire: str, origin: Origin | None) -> Any:
-    """Returns what a reader does differently, where it is a provider that is known and speaks the
-    wire."""
+    """Returns what the reader at a target does differently, where it is a provider that is known
+    and speaks the wire."""
     if origin is None:
         return None
     try:

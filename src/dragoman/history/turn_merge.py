@@ -80,8 +80,8 @@ def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messa
 
 
 def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
-    """Pairs the equal pieces of two copies of a turn, in order, calls from the end: position in the
-    second copy to position in the first."""
+    """Pairs the equal pieces of two copies of a turn that are merged, in order, calls from the end:
+    position in the second copy to position in the first."""
     indexes_by_key: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for index, piece in enumerate(first.pieces):
         for key in _piece_keys(piece):
@@ -106,8 +106,8 @@ def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
 
 
 def _piece_keys(piece: Piece) -> list[tuple[Any, ...]]:
-    """Returns the keys under which a piece is found: one that names its provider's id also by a
-    copy that has lost it."""
+    """Returns the keys under which a piece of a turn is found in a copy of the turn: one that names
+    its provider's id also by a copy that has lost it."""
     key = key_of(piece)
     if key[0] in ("text", "thinking") and key[2] is not None and key[1]:
         return [key, (key[0], key[1], None)]
@@ -131,7 +131,7 @@ def _new_pieces(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messag
 
 
 def _merge_piece(piece: Piece, copy: Piece) -> Piece:
-    """Returns a piece, and another copy of it, as one. A call never goes back to an earlier state,
+    """Merges a piece of a turn with another copy of it. A call never goes back to an earlier state,
     and its arguments stay as the model made them."""
     call, other = piece.part, copy.part
     if isinstance(call, ToolCallPart) and isinstance(other, ToolResultPart):
@@ -153,7 +153,8 @@ def _merge_piece(piece: Piece, copy: Piece) -> Piece:
 
 
 def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) -> ToolCallPart:
-    """Returns a call with what a copy of it adds: complete arguments and native fields."""
+    """Merges a call of a turn: returns it with what a copy of it adds: complete arguments and
+    native fields."""
     if call.state == "cut" and other.state != "cut":
         call = replace(other, native=merge_native(call.native, other.native))
     elif not call.arguments and other.arguments and call.state == other.state:
@@ -186,7 +187,7 @@ def _take_copied_result(piece: Piece, copy: Piece) -> Piece:
 
 
 def merge_native(before: Native, after: Native) -> Native:
-    """Returns the native fields of both, wire by wire. `after` wins where both have a field."""
+    """Merges the native fields of both, wire by wire. `after` wins where both have a field."""
     if not before or not after:
         return before or after
     merged: Json = {}
@@ -232,8 +233,8 @@ def _home_of_id(homes: Sequence[Message], message_id: str | None) -> int | None:
 
 
 def _with_fields(message: Message, copy: Message) -> Message:
-    """Returns a message with the fields of another copy of it, but not its content. The copy's
-    metadata wins; other fields are filled in where they are missing."""
+    """Merges a message of a turn: returns it with the fields of another copy of it, but not its
+    content. The copy's metadata wins; other fields are filled in where they are missing."""
     changes: Json = {}
     metadata = {**message.own_metadata, **copy.own_metadata}
     if metadata != message.own_metadata:
@@ -257,7 +258,7 @@ def _move_piece(piece: Piece, moved: Mapping[int, int]) -> Piece:
 
 
 def cut_at_steps(pieces: Sequence[tuple[Piece, bool]], homes: list[Message]) -> Flat:
-    """Returns a turn, with a new message wherever a new step begins behind answered calls.
+    """Returns a merged turn, with a new message wherever a new step begins behind answered calls.
     `pieces`: each with whether it is new."""
     cut_pieces: list[Piece] = []
     cut: dict[int, int] = {}
@@ -365,8 +366,8 @@ def decide_outcome(
 
 
 def _is_continued(turn: Sequence[Message], added: Sequence[Message]) -> bool:
-    """True if what is added are results that name the turn of the model's that they are of, and are
-    not there yet."""
+    """True if what a copy adds to the turn are results that name the turn of the model's that they
+    are of, and are not there yet."""
     turns, ids = {message.turn for message in turn}, {message.id for message in turn}
     return is_model(turn) and all(
         holds_only_answers(message)
@@ -413,7 +414,8 @@ def _is_same(turn: Sequence[Message], added: Sequence[Message]) -> bool:
 
 
 def _is_no_more(message: Message | None, copy: Message) -> bool:
-    """True if the copy of a message has nothing that the stored message lacks."""
+    """True if, in a merge of turns, the copy of a message has nothing that the stored message
+    lacks."""
     if message is copy:
         return True
     if message is None or message.content != copy.content or message.role is not copy.role:
@@ -429,8 +431,8 @@ def _is_no_more(message: Message | None, copy: Message) -> bool:
 
 
 def fill_arguments(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]:
-    """Returns new messages whose calls have arguments: an answered call that came without any gets
-    those of the open call with its id."""
+    """Returns the new messages of a turn, whose calls have arguments: an answered call that came
+    without any gets those of the open call with its id."""
     if not len(rows) or not lacks_arguments(messages):
         return messages
     answered = {
@@ -452,8 +454,8 @@ def _is_empty(piece: object) -> bool:
 
 
 def _fill_call_arguments(rows: Rows, message: Message, answered: set[str]) -> Message:
-    """Returns a message whose answered calls without arguments get them from the open calls in the
-    rows."""
+    """Returns a turn's message whose answered calls without arguments get them from the open calls
+    in the rows."""
     arguments_found = {
         part_index: arguments
         for part_index, piece in enumerate(message.content)
@@ -474,8 +476,8 @@ def _fill_call_arguments(rows: Rows, message: Message, answered: set[str]) -> Me
 
 
 def _arguments_of_open(rows: Rows, call: ToolCallPart) -> Json | None:
-    """Returns the arguments of the newest call of that id and tool which has some, where that is
-    still open."""
+    """Returns for a merged turn the arguments of the newest call of that id and tool which has
+    some, where that is still open."""
     newest = rows.call(call.id)
     if newest is None:
         return None

@@ -30,9 +30,9 @@ __all__ = [
 
 
 def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint) -> bool:
-    """Puts a result to the newest call of its id, in place of the one that this may have. Of what a
-    provider ran, and whose id is not known, to the newest open call of that tool. Whether there is
-    such a call."""
+    """Updates a turn: puts a result to the newest call of its id, in place of the one that this may
+    have. Of what a provider ran, and whose id is not known, to the newest open call of that tool.
+    Whether there is such a call."""
     position = rows.call(result.id)
     if position is None and result.run_by == "provider":
         provider_call = _open_at_provider(rows, name or result.name)
@@ -63,8 +63,8 @@ def _last_call(flat: Flat, call_id: str) -> tuple[int, ToolCallPart]:
 
 
 def put_metadata(rows: Rows, call_id: str, metadata: JsonMap, mint: Mint) -> bool:
-    """Adds metadata to the message of a turn that has the newest call of an id. Returns False if
-    there is no such call."""
+    """Updates a turn: adds metadata to the message that has the newest call of an id. Returns False
+    if there is no such call."""
     position = rows.call(call_id)
     if position is None:
         return False
@@ -135,7 +135,8 @@ def _put_behind(flat: Flat, index: int, result: ToolResultPart) -> Flat:
 
 
 def _open_at_provider(rows: Rows, name: str) -> tuple[int, str] | None:
-    """Returns the position and id of the newest call that a provider runs and has not answered."""
+    """Returns the position and id, in the turn to update, of the newest call that a provider runs
+    and has not answered."""
     answered: set[str] = set()
     for position in range(len(rows) - 1, -1, -1):
         for piece in reversed(rows[position].message.content):
@@ -160,8 +161,8 @@ class Boundary(NamedTuple):
 
 
 def start_step(rows: Rows, mint: Mint) -> bool:
-    """Marks that a step begins behind the model's last message. Returns False if there is none that
-    may change, or if it is marked already."""
+    """Updates the last turn: marks that a step begins behind the model's last message. Returns
+    False if there is none that may change, or if it is marked already."""
     position = _last_model(rows)
     if position is None or rows[position].order <= rows.sealed:
         return False
@@ -176,8 +177,8 @@ def start_step(rows: Rows, mint: Mint) -> bool:
 
 
 def describe_step(rows: Rows, model: str, mint: Mint) -> bool:
-    """Says which model makes the last step that is marked; whether there is one in the last
-    turn."""
+    """Updates the last turn: says which model makes the last step that is marked; whether there is
+    one in the last turn."""
     for position in reversed(_last_turn(rows)):
         message = rows[position].message
         content = list(message.content)
@@ -223,7 +224,7 @@ def _split_steps(flat: Flat) -> list[list[Content]]:
 
 
 def last_boundary(rows: Rows) -> Boundary:
-    """Returns the position behind the last part of the history."""
+    """Returns the position behind the last part of the last turn, for `roll_back`."""
     last = rows.last
     if last is None:
         return Boundary(None, 0)
@@ -231,8 +232,8 @@ def last_boundary(rows: Rows) -> Boundary:
 
 
 def roll_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None:
-    """Drops everything behind a place in the last turn, and returns it; `None` if the place is in
-    another turn, or gone."""
+    """Rolls the last turn back: drops everything behind a place in it, and returns it; `None` if
+    the place is in another turn, or gone."""
     if place.message is None:
         dropped = [row.message for row in rows]
         rows.splice(0, len(rows), [])
@@ -268,7 +269,8 @@ def seal_turn(rows: Rows, message_id: str, mint: Mint) -> bool:
 
 
 def without_step(message: Message) -> tuple[Message, MarkPart] | None:
-    """Returns a message without the step mark at its end, or None if it does not end in one."""
+    """Returns a message of a turn without the step mark at its end, or None if it does not end in
+    one."""
     last = message.content[-1] if message.content else None
     if not isinstance(last, MarkPart) or not is_step(last):
         return None

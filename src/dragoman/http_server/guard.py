@@ -25,7 +25,7 @@ _HEADER_LIST = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
 
 def host_names(hosts: Iterable[str]) -> list[str]:
-    """Returns host names in the form in which they are compared.
+    """Returns host names in the form in which the guard compares them.
 
     Raises:
         SettingsError: an entry is a URL, or not a host name.
@@ -41,7 +41,7 @@ def host_names(hosts: Iterable[str]) -> list[str]:
 
 
 def page_origins(origins: Iterable[str]) -> list[str]:
-    """Returns origins in the form in which they are compared.
+    """Returns origins in the form in which the guard compares them.
 
     Raises:
         SettingsError: an entry lacks its scheme, or has a path.
@@ -66,19 +66,16 @@ class HostGuard:
     def __init__(
         self, app: ASGIApp, *, hosts: Iterable[str] = (), origins: Iterable[str] = ()
     ) -> None:
-        """Args:
-        app: the application.
-        hosts: allowed host names beside those of this machine, with a port to allow only that one;
-            `*` allows any.
-        origins: origins whose pages may use the server beside its own, such as
-            `https://chat.example.com`; `*` as the port allows any port, `*` alone any origin.
-        """
+        """Guards an application by host names and origins. Args: app: the application. hosts:
+        allowed host names beside those of this machine, with a port to allow only that one; `*`
+        allows any. origins: origins whose pages may use the server beside its own, such as
+        `https://chat.example.com`; `*` as the port allows any port, `*` alone any origin."""
         self._app = app
         self._hosts = frozenset([*LOOPBACK, *host_names(hosts)])
         self._origins = frozenset(page_origins(origins))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on, or refuses it."""
+        """Passes a request on, or refuses it, as the guard decides."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -95,7 +92,8 @@ class HostGuard:
     def _find_refusal(
         self, scope: Scope, hosts: list[bytes], origins: list[bytes]
     ) -> Response | None:
-        """Returns the refusal of a request with an unknown host or a foreign origin, or None."""
+        """Returns the guard's refusal of a request with an unknown host or a foreign origin, or
+        None."""
         # Two Host headers may be read differently by a proxy before the server.
         if len(hosts) != 1 or not self._is_allowed_host(hosts[0]):
             message = "this server is not known by that name; whoever runs it can allow it (hosts=)"
@@ -108,7 +106,7 @@ class HostGuard:
         return None
 
     async def _answer_page(self, origin: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request of an allowed page, with the headers that CORS needs."""
+        """Answers a request of a page that the guard allows, with the headers that CORS needs."""
         cors_headers = [
             (b"access-control-allow-origin", origin),
             (b"access-control-expose-headers", _EXPOSED_HEADERS),
@@ -131,7 +129,7 @@ class HostGuard:
         await Response(None, 204, preflight)(scope, receive, send_to_page)
 
     def _is_allowed_host(self, host: bytes) -> bool:
-        """True if the name is allowed, with or without its port."""
+        """True if the guard allows the host name, with or without its port."""
         match = _HOST.fullmatch(host)
         if match is None:
             return False
@@ -140,7 +138,7 @@ class HostGuard:
         )
 
     def _is_allowed_origin(self, origin: bytes, scope: Scope, host: bytes) -> bool:
-        """Returns whether a web page's origin may use the server."""
+        """Returns whether the guard lets a web page's origin may use the server."""
         page = origin.decode("latin-1").lower()
         own_origin = f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}".lower()
         # An origin is allowed with any port if `*` stands in the place of the port.

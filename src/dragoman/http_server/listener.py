@@ -7,11 +7,11 @@ import errno
 import signal
 import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -21,8 +21,16 @@ from dragoman.errors import SettingsError
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["make_config", "open_listener", "handle_signals", "serve_until_stopped", "server_url"]
+__all__ = [
+    "make_config",
+    "open_listener",
+    "handle_signals",
+    "run_in_loop",
+    "serve_until_stopped",
+    "server_url",
+]
 
+T = TypeVar("T")
 _MOST_PORT = 65535
 _BACKLOG = 2048
 """Connections that may wait until the server accepts them."""
@@ -30,12 +38,13 @@ _KEEP_ALIVE_SECONDS = 75
 """Seconds that a connection stays open without a request. Proxies keep connections for a shorter
 time, so they never send a request into one that is closing."""
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+"""Ctrl-C, a request to end, and a terminal that is closed. Windows has no SIGHUP."""
 
 
 def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
-    """Returns uvicorn's configuration for an application: limits for clients that send or read
-    slowly, no WebSockets, no logs of its own.
+    """Returns the listener's configuration of uvicorn for an application: limits for clients that
+    send or read slowly, no WebSockets, no logs of its own.
 
     `closing_seconds`: seconds that open requests have when the server ends; None for no limit.
     """
@@ -60,8 +69,14 @@ def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Conf
     )
 
 
-def open_listener(host: str, port: int) -> socket.socket:
-    """Opens a socket that listens. `port`: 0 takes a free one.
+def open_listener(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Opens a socket that listens.
+
+    Args:
+        host: name or address.
+        port: 0 takes a free one.
+        shared: other processes may listen there as well, where the system can share a port; each
+            gets some of the connections.
 
     Raises:
         SettingsError: the host does not exist, or the port is invalid, in use or not allowed.
@@ -81,7 +96,12 @@ def open_listener(host: str, port: int) -> socket.socket:
             reason = "it is no host name"
         raise SettingsError(f"there is no host {host!r} to serve on: {reason}") from error
     try:
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        return socket.create_server(
+            address[:2],
+            family=family,
+            backlog=_BACKLOG,
+            reuse_port=shared and hasattr(socket, "SO_REUSEPORT"),
+        )
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise SettingsError(
@@ -92,6 +112,19 @@ def open_listener(host: str, port: int) -> socket.socket:
         ) from error
 
 
+def run_in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a server in an event loop of its own, with uvloop if that is installed. Returns its
+    result."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    # uvloop is optional; without it asyncio's own loop serves.
+    with suppress(ImportError):
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)
+
+
 def server_url(host: str, listener: socket.socket) -> str:
     """Returns the URL under which clients reach a server."""
     address = f"[{host}]" if ":" in host else host
@@ -99,7 +132,8 @@ def server_url(host: str, listener: socket.socket) -> str:
 
 
 async def serve_until_stopped(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serves until the process is asked to end. If it is cancelled, it ends open calls first."""
+    """Serves on a listener's socket until the process is asked to end. If it is cancelled, it ends
+    open calls first."""
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await asyncio.shield(task)
@@ -112,8 +146,9 @@ async def serve_until_stopped(server: uvicorn.Server, listener: socket.socket) -
 
 @contextmanager
 def handle_signals(*actions: Callable[[], object]) -> Generator[None]:
-    """Handles SIGINT and SIGTERM within the block: the first signal calls the first action, the next
-    one the second, and so on. The last action is called again for all further signals.
+    """Handles, for a listener, SIGINT, SIGTERM and SIGHUP within the block: the first signal calls
+    the first action, the next one the second, and so on. The last action is called again for all further signals.
+    SIGHUP stays ignored if it is, as below `nohup`.
 
     It needs a running event loop. Outside the main thread, where no signals arrive, it does nothing.
     """
@@ -122,6 +157,8 @@ def handle_signals(*actions: Callable[[], object]) -> Generator[None]:
         return
     loop, remaining = asyncio.get_running_loop(), list(actions)
     before = {number: signal.getsignal(number) for number in _SIGNALS}
+    if before[_SIGNALS[-1]] is signal.SIG_IGN:
+        del before[_SIGNALS[-1]]
 
     def act() -> None:
         (remaining.pop(0) if len(remaining) > 1 else remaining[0])()
@@ -131,7 +168,7 @@ def handle_signals(*actions: Callable[[], object]) -> Generator[None]:
         # loop.
         loop.call_soon_threadsafe(act)
 
-    for number in _SIGNALS:
+    for number in before:
         try:
             loop.add_signal_handler(number, act)
         except NotImplementedError:  # Windows

@@ -73,7 +73,7 @@ class BoundedProtocol(HttpToolsProtocol):
     nothing of the rest of an answer."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
+        """Begins the bounds of a new HTTP connection. See `asyncio.Protocol`."""
         super().connection_made(transport)  # pyright: ignore[reportArgumentType] - it is a `Transport`
         self.parser: Any = _Parser(self)
         self.declines = False
@@ -85,7 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(self.header_seconds, self._close_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
+        """Ends the bounds of an HTTP connection. See `asyncio.Protocol`."""
         self._deadline.cancel()
         for cycle in self._cycles:
             if not cycle.response_complete:
@@ -94,7 +94,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """Takes bytes of an HTTP connection within the bounds. See `asyncio.Protocol`."""
         # Counted before parsing: a request that never becomes whole must count too.
         self._overhead += len(data)
         super().data_received(data)
@@ -108,7 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Begins to count the bytes of a request's head."""
+        """Begins to count the bytes of a request's head, which the protocol bounds."""
         self._overhead = self._body = self._head = 0
         self.declines = False
         super().on_message_begin()
@@ -158,8 +158,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _count_header_bytes(self, size: int) -> None:
-        """Counts bytes of the first line and the headers. Those that arrived together with the
-        first byte of the request are in no other count."""
+        """Counts bytes of the first line and the headers, which the protocol bounds. Those that
+        arrived together with the first byte of the request are in no other count."""
         self._head += size
         if self._head > self.header_bytes:
             self._is_too_large = True
@@ -171,19 +171,21 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Ends the count for a request, which is complete."""
+        """Ends the protocol's count for a request, which is complete."""
         self._overhead = 0
         if self.declines:
             return
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Starts a request's task, and the deadline again once no request runs."""
+        """Starts the task of one of the protocol's requests, and the deadline again once no request
+        runs."""
         self._deadline.cancel()
         # uvicorn tells only its latest request that the client is gone, so all are kept here.
         self._cycles.append(cycle)
 
         async def run(scope: Any, receive: Any, send: Any) -> None:
+            """Runs the application for one request of the protocol."""
             try:
                 await app(scope, receive, send)
             finally:
@@ -194,8 +196,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, run)
 
     def _start_deadline(self) -> None:
-        """Limits the time until the next request, and until the client has read the rest of this
-        answer."""
+        """Starts the protocol's deadline: limits the time until the next request, and until the
+        client has read the rest of this answer."""
         self._deadline.cancel()
         if self.parser is None:  # pyright: ignore[reportUnnecessaryComparison] - so uvicorn has it when the connection is lost
             return
@@ -205,7 +207,7 @@ class BoundedProtocol(HttpToolsProtocol):
         )
 
     def _close_idle(self) -> None:
-        """Closes the connection, unless its client is still reading."""
+        """Closes the protocol's connection, unless its client is still reading."""
         unread = self.transport.get_write_buffer_size()
         if unread and unread < self._unread:  # it is being read
             self._start_deadline()

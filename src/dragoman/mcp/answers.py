@@ -69,8 +69,8 @@ class Answers:
     """
 
     def __init__(self, server: str, context: ToolContext[Any]) -> None:
-        """Starts with the answers that the run was resumed with. `server`: the MCP server's
-        name."""
+        """Starts with the answers to MCP questions that the run was resumed with. `server`: the MCP
+        server's name."""
         notes = if_object(context.record.question_metadata.get(_NOTES))
         questions = [str(digest) for digest in if_list(notes.get("questions"))]
         self._server = server
@@ -88,7 +88,7 @@ class Answers:
         self.round, self._unused = None, list(self._answers)
 
     def take_answer(self, question: types.ElicitRequestParams) -> types.ElicitResult:
-        """Returns the answer to a question. Each answer is used once.
+        """Returns the user's answer to a question of an MCP server. Each answer is used once.
 
         Raises:
             AskUser: nobody has answered it yet.
@@ -109,7 +109,7 @@ class Answers:
         return types.ElicitResult(action="accept", content=cast("Json", value))
 
     def _make_question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
-        """Returns the question that ends the run, with what the call needs to continue."""
+        """Returns the MCP question that ends the run, with what the call needs to continue."""
         notes: Json = {"questions": [*(earlier for earlier, _ in self._answers), digest]}
         if self.round:
             notes["round"] = self.round
@@ -120,8 +120,8 @@ class Answers:
 
 
 def _digest_question(question: types.ElicitRequestParams) -> str:
-    """Returns a digest of what a person reads of a question, so that no other question gets its
-    answer."""
+    """Returns a digest of what a person reads of an MCP server's question, so that no other
+    question gets its answer."""
     if isinstance(question, types.ElicitRequestURLParams):
         content: object = question.url
     else:
@@ -158,8 +158,8 @@ async def ask_model(
 
 
 async def _ask_agent(policy: Any, request: ModelRequest, context: ToolContext[Any]) -> Message:
-    """Returns the answer of an agent or a model string, as a part of the run that called the
-    tool."""
+    """Returns for an MCP server the answer of an agent or a model string, as a part of the run that
+    called the tool."""
     from dragoman.agent import Agent
 
     options: Json = {"history": request.messages, "settings": request.settings}
@@ -192,7 +192,7 @@ def _read_request(params: types.CreateMessageRequestParams) -> ModelRequest:
 
 
 def _make_result(message: Message) -> types.CreateMessageResult:
-    """Returns a model message in the protocol's form: its text, or else its first image."""
+    """Returns a model's answer in MCP's form: its text, or else its first image."""
     image = next(
         (p for p in message.parts if isinstance(p, DataPart) and p.mime_type.startswith("image/")),
         None,

@@ -59,7 +59,7 @@ class ServerCall:
         """The server has answered the call itself."""
 
     async def run(self, session: ClientSession, name: str, arguments: Json) -> types.CallToolResult:
-        """Sends the call, and the answers that the server needs first.
+        """Sends the MCP tool call, and the answers that the server needs first.
 
         Raises:
             AskUser: a person must answer. The server is told that the call is cancelled.
@@ -79,7 +79,7 @@ class ServerCall:
     async def _call_until_answered(
         self, session: ClientSession, name: str, arguments: Json
     ) -> types.CallToolResult:
-        """Sends the call until the server gives a result, with the answers to what it asked."""
+        """Sends the MCP call until the server gives a result, with the answers to what it asked."""
         result = self._load_waiting_result()
         responses: types.InputResponses | None = None
         for again in range(_MOST_ROUNDS):
@@ -122,7 +122,8 @@ class ServerCall:
     async def _answer_inputs(
         self, result: types.InputRequiredResult
     ) -> types.InputResponses | None:
-        """Returns the answers that the server needs to continue, or None if it only needs time."""
+        """Returns the answers that the MCP server needs for the call to continue, or None if it
+        only needs time."""
         self._answers.round = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         responses: types.InputResponses = {}
         for key, question in (result.input_requests or {}).items():
@@ -155,8 +156,8 @@ class ServerCall:
         return list_roots(self._options)
 
     async def respond(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """Returns the answer to a request that the server sends by itself. A question for a person
-        ends the call first."""
+        """Returns the answer to a request that the MCP server sends during a call. A question for a
+        person ends the call first."""
         # In the context of the call: an agent that answers is a part of its run.
         work = asyncio.create_task(self.answer_request(request), context=self._variables.copy())
         self._tasks.add(work)
@@ -184,7 +185,7 @@ class ServerCall:
         return work.result()
 
     async def _end_tasks(self) -> None:
-        """Stops all tasks that still answer requests.
+        """Stops all tasks that still answer the MCP server's requests during a call.
 
         Raises:
             AskUser: a person must answer.
@@ -240,7 +241,8 @@ class Inputs:
         context: ClientRequestContext,  # noqa: ARG002 - the library's signature
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult | types.ErrorData:
-        """Asks a person. The library calls this."""
+        """Asks a person for an MCP server (elicitation), in the name of the call. The library calls
+        this."""
         return await self._respond_to_request(types.ElicitRequest(params=params))
 
     async def sample(
@@ -248,7 +250,8 @@ class Inputs:
         context: ClientRequestContext,  # noqa: ARG002 - as above
         params: types.CreateMessageRequestParams,
     ) -> Any:
-        """Asks a model. The library calls this."""
+        """Asks a model for an MCP server (sampling), in the name of the call. The library calls
+        this."""
         return await self._respond_to_request(types.CreateMessageRequest(params=params))
 
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG002 - as above

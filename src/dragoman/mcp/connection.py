@@ -87,7 +87,7 @@ class Connection:
         self._tools = tools if self._lists_changes else None
 
     async def open(self) -> None:
-        """Connects, in a task that outlives the caller.
+        """Connects to the MCP server, in a task that outlives the caller.
 
         Raises:
             SignIn: somebody must sign in first.
@@ -113,7 +113,7 @@ class Connection:
             raise self._make_refusal()
 
     async def close(self) -> None:
-        """Ends the MCP session, and waits until its task has ended."""
+        """Closes the connection: ends the MCP session, and waits until its task has ended."""
         self._ended.set()
         if self._task is not None:
             await wait_for_end([self._task], _PATIENCE)
@@ -128,13 +128,13 @@ class Connection:
         return None
 
     async def _abandon_session(self) -> None:
-        """Cancels an MCP session that is still opening."""
+        """Cancels a connection whose MCP session is still opening."""
         if self._task is not None:
             self._task.cancel()
         await self.close()
 
     def _make_refusal(self) -> Exception:
-        """Returns the exception for a session that could not be opened."""
+        """Returns the exception for an MCP connection's session that could not be opened."""
         error, name = self._error, self._name
         # anyio wraps the error of each task group.
         while isinstance(error, ExceptionGroup):
@@ -157,7 +157,8 @@ class Connection:
         return f"; the last lines that it wrote: {self._tail}" if self._tail.lines else ""
 
     async def _hold_session(self) -> None:
-        """Opens the MCP session, waits until it ends, and closes it, all in this task."""
+        """Holds the connection: opens the MCP session, waits until it ends, and closes it, all in
+        this task."""
         try:
             async with self._new_client() as client, anyio.create_task_group() as group:
                 self._client = client
@@ -175,7 +176,8 @@ class Connection:
             self._ready.set()
 
     def _new_client(self) -> Client:
-        """Returns the library's client with the answers that this side offers."""
+        """Returns the MCP library's client for the connection with the answers that this side
+        offers."""
         options = self._options
         return Client(
             self._make_transport(),
@@ -204,8 +206,8 @@ class Connection:
         return options.server
 
     async def _follow_changes(self, client: Client) -> None:
-        """Listens for changes of the tools, which servers with the protocol of 2026 send only then.
-        Earlier servers send them unasked."""
+        """Listens on the connection for changes of the tools, which servers with the protocol of
+        2026 send only then. Earlier servers send them unasked."""
         offered = client.server_capabilities.tools
         if offered is None or not offered.list_changed or client.session.discover_result is None:
             return
@@ -229,7 +231,8 @@ class Connection:
 
 
 def find_log_level() -> Any:
-    """Returns the lowest level that dragoman's log takes, as the protocol names it, or None."""
+    """Returns the lowest level that dragoman's log takes, as MCP names it to a connection's server,
+    or None."""
     levels = {
         "debug": logging.DEBUG,
         "info": logging.INFO,
@@ -240,7 +243,8 @@ def find_log_level() -> Any:
 
 
 def log_message(server: str, params: types.LoggingMessageNotificationParams) -> None:
-    """Logs an MCP server's message as one line of bounded length, escaped."""
+    """Logs a message that an MCP server sends over the connection as one line of bounded length,
+    escaped."""
     text = params.data if isinstance(params.data, str) else repr(params.data)
     where = f"{server} ({params.logger})" if params.logger else server
     _LOG.log(

@@ -41,7 +41,7 @@ def load_parts(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
 
 
 def load_resource(contents: _Contents, beside: JsonMap = {}) -> _Part | None:
-    """Returns the content of a resource as a part. `beside`: further fields for its `native`.
+    """Returns the content of an MCP resource as a part. `beside`: further fields for its `native`.
 
     Raises:
         ToolError: data is not base64.
@@ -62,7 +62,8 @@ def load_resource(contents: _Contents, beside: JsonMap = {}) -> _Part | None:
 
 
 def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
-    """Raises `ToolError` if the parts and `beside` further bytes are larger than `most`."""
+    """Raises `ToolError` if the parts of MCP content and `beside` further bytes are larger than
+    `most`."""
     for part in parts:
         if isinstance(part, TextPart):
             beside += len(part.text)
@@ -75,7 +76,7 @@ def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) 
 
 
 def _load_block(block: Any) -> _Part | None:
-    """Returns a content block as a part, or None if it is an empty text."""
+    """Returns an MCP content block as a part, or None if it is an empty text."""
     beside = _dump_fields(block, "annotations", "meta")
     native = {MCP: beside} if beside else None
     if isinstance(block, types.TextContent):
@@ -97,8 +98,8 @@ def _load_block(block: Any) -> _Part | None:
 
 
 def _load_link(link: types.ResourceLink) -> _Part:
-    """Returns a link to media on the web as a link, which a provider may fetch. Other resources
-    only their server can read, so they become a text with their URI."""
+    """Returns MCP content that links to media on the web as a link, which a provider may fetch.
+    Other resources only their server can read, so they become a text with their URI."""
     mime_type = link.mime_type or ""
     if urlsplit(link.uri).scheme in ("http", "https") and mime_type.startswith(_MEDIA):
         beside = _dump_fields(link, "title", "description", "size", "annotations", "meta")
@@ -152,7 +153,7 @@ def load_result(result: types.CallToolResult, most: int, server: str) -> Any:
 def _choose_value(
     result: types.CallToolResult, parts: Sequence[TextPart | DataPart | LinkPart]
 ) -> Any:
-    """Returns the value of a result as `load_result` does."""
+    """Returns the value of an MCP result's content as `load_result` does."""
     # A text with native fields came from a resource or has annotations: it stays a part.
     texts = [part.text for part in parts if isinstance(part, TextPart) and part.native is None]
     only_texts = len(texts) == len(parts)
@@ -173,7 +174,7 @@ def _choose_value(
 
 
 def _list_spellings(structured: Any) -> list[Any]:
-    """Returns the structured content, and the value within `{"result": …}`, in which servers wrap
+    """Returns MCP's structured content, and the value within `{"result": …}`, in which servers wrap
     values that are not objects."""
     if isinstance(structured, dict):
         fields = cast("Json", structured)
@@ -183,7 +184,8 @@ def _list_spellings(structured: Any) -> list[Any]:
 
 
 def _texts_equal(texts: Sequence[str], value: Any) -> bool:
-    """True if the texts say the value: as one text, or one text per item of a list."""
+    """True if the texts of MCP content say the value: as one text, or one text per item of a
+    list."""
     if len(texts) == 1 and _text_equals(texts[0], value):
         return True
     if not isinstance(value, list):
@@ -193,7 +195,7 @@ def _texts_equal(texts: Sequence[str], value: Any) -> bool:
 
 
 def _text_equals(text: str, value: Any) -> bool:
-    """True if a text is the value, or its JSON."""
+    """True if a text of MCP content is the value, or its JSON."""
     if isinstance(value, str):
         return text == value
     try:

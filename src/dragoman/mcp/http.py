@@ -48,7 +48,7 @@ class Failures:
         self._failures: dict[str, Failure] = {}
 
     def add(self, failure: Failure) -> str:
-        """Stores a failure and returns its key."""
+        """Stores a failure of an MCP server's HTTP answer and returns its key."""
         key = secrets.token_hex(16)
         if len(self._failures) >= _MOST_FAILURES:
             # The oldest one.
@@ -63,7 +63,8 @@ class Failures:
 
 @asynccontextmanager
 async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[Any, None]:
-    """Opens the streams of a connection. Redirects are followed only within the server's origin."""
+    """Opens the streams of a connection to an MCP server over HTTP. Redirects are followed only
+    within the server's origin."""
     server, auth = str(options.server), None
     if options.oauth is not None:
         from dragoman.mcp.sign_in import SignInAuth
@@ -93,7 +94,8 @@ class _Client(httpx2.AsyncClient):
         self._most = _limit_bytes(max_result)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Sends an MCP request. A POST that fails gets a JSON-RPC error as its response."""
+        """Sends an MCP request over HTTP. A POST that fails gets a JSON-RPC error as its
+        response."""
         if request.method != "POST":
             return await super().send(request, **options)
         try:
@@ -126,7 +128,7 @@ class _Client(httpx2.AsyncClient):
         return response
 
     def _make_failure_response(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
-        """Returns a response with a JSON-RPC error that stands for the failure."""
+        """Returns an HTTP response with a JSON-RPC error that stands for the failure."""
         error = {
             "code": INTERNAL_ERROR,
             "message": failure.text,
@@ -148,6 +150,7 @@ class _Bounded(httpx2.AsyncByteStream):
         self._left = most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yields the body of an MCP server's HTTP response, up to its bound."""
         try:
             async for data in self._stream:
                 self._left -= len(data)
@@ -171,7 +174,8 @@ def _limit_bytes(max_result: int) -> int:
 
 
 def _find_failure(request: httpx2.Request, response: httpx2.Response) -> Failure | None:
-    """Returns the failure that an MCP response means, or None if the library can read it."""
+    """Returns the failure that an MCP server's HTTP response means, or None if the library can read
+    it."""
     # The protocol's answer for a session that the server has ended.
     if response.status_code == 404 and _SESSION in request.headers:
         return Failure("forgotten", "it does not know the session any more")
@@ -186,7 +190,7 @@ def _is_json(response: httpx2.Response) -> bool:
 
 
 def _explain_status(status: int) -> str:
-    """Returns a refusal in words, with advice."""
+    """Returns a refusal of an MCP server's HTTP status in words, with advice."""
     advice = {
         401: "; give it a key with headers=, or have somebody sign in with oauth=",
         403: "; the key or the sign-in does not allow it",

@@ -71,7 +71,8 @@ class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def hints(tool: Tool) -> ToolHints:
-    """Returns what its server says about a tool, or the defaults for a tool without a server."""
+    """Returns the hints that an MCP server offers about a tool, or the defaults for a tool without
+    a server."""
     native: JsonMap = (tool.native or {}).get(MCP) or {}
     annotations: JsonMap = native.get("annotations") or {}
     try:

@@ -156,7 +156,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def parse_server(server: str | Sequence[str] | object) -> Server:
-    """Returns a command line or its words as a `Command`, and a URL or an object unchanged.
+    """Reads the option that names an MCP server: returns a command line or its words as a
+    `Command`, and a URL or an object unchanged.
 
     Raises:
         SettingsError: the command line is empty or malformed, or the URL is not HTTP.
@@ -199,8 +200,8 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
 
 
 def make_label(server: Server) -> str:
-    """Returns a server's name for errors: its host, or its program without further arguments, since
-    those may hold keys."""
+    """Returns from the options an MCP server's name for errors: its host, or its program without
+    further arguments, since those may hold keys."""
     if isinstance(server, Command):
         program, *arguments = server.arguments
         # `npx -y @scope/server` is named after the package.

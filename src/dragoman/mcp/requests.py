@@ -43,7 +43,8 @@ class Requests:
         self._name = name
 
     async def list_tools(self, *, anew: bool = False) -> tuple[types.Tool, ...]:
-        """Returns the MCP server's tools, from the last list if it still holds, unless `anew`."""
+        """Requests the list of the MCP server's tools, from the last list if it still holds, unless
+        `anew`."""
 
         async def read_tools(connection: Connection) -> tuple[types.Tool, ...]:
             if (tools := connection.tools) is None or anew:
@@ -53,7 +54,7 @@ class Requests:
         return await self._send_query(read_tools)
 
     async def list_resources(self) -> list[Resource]:
-        """Lists the resources that an MCP server offers."""
+        """Requests the list of resources that an MCP server offers."""
         return [
             Resource(
                 str(item.uri), item.name, item.title, item.description, item.mime_type, item.size
@@ -62,14 +63,14 @@ class Requests:
         ]
 
     async def list_resource_templates(self) -> list[Resource]:
-        """Lists the resource templates that an MCP server offers."""
+        """Requests the list of resource templates that an MCP server offers."""
         return [
             Resource(item.uri_template, item.name, item.title, item.description, item.mime_type)
             for item in await self._list_items("resource_templates")
         ]
 
     async def list_prompts(self) -> list[Prompt]:
-        """Lists the prompts that an MCP server offers."""
+        """Requests the list of prompts that an MCP server offers."""
         return [
             Prompt(
                 item.name,
@@ -86,7 +87,7 @@ class Requests:
         ]
 
     async def read_resource(self, uri: str) -> tuple[Any, ...]:
-        """Returns the content of an MCP resource as parts."""
+        """Requests the content of an MCP resource, as parts."""
 
         async def read(connection: Connection) -> tuple[Any, ...]:
             """Reads one MCP resource over a connection. Contents of an unknown kind are left
@@ -100,7 +101,7 @@ class Requests:
         return await self._send_query(read)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
-        """Returns the messages of a prompt of an MCP server."""
+        """Requests the messages of a prompt of an MCP server."""
 
         async def read_prompt(connection: Connection) -> list[Message]:
             """Gets the prompt from the MCP server, as messages."""
@@ -124,10 +125,11 @@ class Requests:
     async def call_tool(
         self, name: str, arguments: JsonMap, context: ToolContext[Any], *, repeats: bool
     ) -> Any:
-        """Returns the result of a tool call. `repeats`: a second call does no harm."""
+        """Requests a tool call of the MCP server and returns its result. `repeats`: a second call
+        does no harm."""
 
         async def run_call(connection: Connection) -> Any:
-            """Calls the MCP tool over one connection."""
+            """Sends the request that calls the MCP tool over one connection."""
             # The library checks results against the tool's output schema, so it must have listed
             # the tool.
             if not connection.has_listed:
@@ -146,8 +148,8 @@ class Requests:
 
     @asynccontextmanager
     async def _limit_time(self, name: str) -> AsyncGenerator[None, None]:
-        """Limits the time of a call. A run limits its tools itself, a little earlier, so this is
-        for direct calls.
+        """Limits the time of an MCP request. A run limits its tools itself, a little earlier, so
+        this is for direct calls.
 
         Raises:
             ToolError: the call took too long. The server is told that it is cancelled.
@@ -188,8 +190,8 @@ class Requests:
     async def _send_to_session(
         self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool
     ) -> T:
-        """Runs `work` with a session, and once more with a new session if the first is over and
-        repeating is safe.
+        """Sends requests (`work`) with an MCP session, and once more with a new session if the
+        first is over and repeating is safe.
 
         Raises:
             SignIn: somebody must sign in first.
@@ -228,8 +230,8 @@ class Requests:
             again = False
 
     def _make_error(self, error: MCPError) -> Exception:
-        """Returns the exception for a server's error: a page that somebody must visit, or a
-        `ToolError`."""
+        """Returns the exception for an MCP server's error to a request: a page that somebody must
+        visit, or a `ToolError`."""
         if error.code == types.URL_ELICITATION_REQUIRED:
             try:
                 wanted = UrlElicitationRequiredError.from_error(error.error).elicitations
@@ -249,7 +251,7 @@ async def _list_all_tools(connection: Connection) -> tuple[types.Tool, ...]:
 
 
 async def _read_all_pages(connection: Connection, field: str) -> tuple[Any, ...]:
-    """Returns all pages of a list, such as `tools`.
+    """Requests all pages of an MCP list, such as `tools`.
 
     Raises:
         ToolError: the list does not end.

@@ -64,9 +64,9 @@ class ProgressReporter:
     """Reports a run's progress to a client."""
 
     def __init__(self, report: Report, call_id: str | None = None, *, typed: bool = False) -> None:
-        """Creates the reporter. `call_id`: the id of the run's one call, whose progress is reported
-        unchanged. `None`: an agent runs, and progress is a count of its calls, their steps, and
-        lines of text unless its output is `typed`."""
+        """Creates the reporter of a call's progress to the MCP client. `call_id`: the id of the
+        run's one call, whose progress is reported unchanged. `None`: an agent runs, and progress is
+        a count of its calls, their steps, and lines of text unless its output is `typed`."""
         self._report = report
         self._call_id = call_id
         self._typed = typed
@@ -77,7 +77,7 @@ class ProgressReporter:
         self._line = ""
 
     async def feed(self, event: Event) -> None:
-        """Reports progress to the MCP client for the next event of the run."""
+        """Reports a call's progress to the MCP client for the next event of the run."""
         if isinstance(event, Custom):
             if event.name == PROGRESS:
                 await self._report_tool(event.value)
@@ -100,7 +100,7 @@ class ProgressReporter:
         await self._count(line)
 
     async def _report_message(self, event: Event) -> None:
-        """Reports what an event adds to the agent's message."""
+        """Reports to the MCP client what an event adds to the agent's message."""
         if isinstance(event, PartDelta):
             await self._add_text(event)
         elif isinstance(event, MessageStarted):
@@ -113,7 +113,7 @@ class ProgressReporter:
             await self._finish_part(event)
 
     async def _add_text(self, event: PartDelta) -> None:
-        """Reports each line of a text when it is complete."""
+        """Reports to the MCP client each line of a text when it is complete."""
         if (event.message_id, event.index) not in self._texts:
             return
         *lines, self._line = (self._line + cast("str", event.delta)).split("\n")
@@ -121,7 +121,7 @@ class ProgressReporter:
             await self._count(line)
 
     async def _finish_part(self, event: PartFinished) -> None:
-        """Reports a call, or the last line of a text."""
+        """Reports to the MCP client a call, or the last line of a text."""
         if isinstance(event.part, ToolCallPart) and event.message_id in self._speaks:
             # A typed answer may be given by a call, which is no step of the work.
             if self._typed and event.part.name == RETURN_RESULT:
@@ -152,7 +152,8 @@ class SuspendedRun(msgspec.Struct, frozen=True):
     """The output so far."""
 
     def to_json(self) -> str:
-        """Returns the text that travels through the MCP client and back to `from_json`."""
+        """Returns the suspended call as the text that travels through the MCP client and back to
+        `from_json`."""
         stored = _Stored(
             self.thread_id, msgspec.Raw(dump_messages(self.messages)), self.pending, self.output
         )
@@ -160,7 +161,7 @@ class SuspendedRun(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_json(cls, text: str) -> SuspendedRun:
-        """Reads a suspended run from the JSON that `to_json` wrote.
+        """Reads the suspended run of a call from the JSON that `to_json` wrote.
 
         Raises:
             ValueError: the text is something else.
@@ -196,7 +197,7 @@ async def run_call(
     *,
     typed: bool = False,
 ) -> CallToolResult | InputRequiredResult:
-    """Runs a call until it has a result, or until the client must ask its user.
+    """Runs an MCP client's call until it has a result, or until the client must ask its user.
 
     `call_id`: the id of the one call that the run makes; `None` for an agent. `typed`: the agent's
     output has a type.
@@ -247,8 +248,8 @@ async def run_call(
 
 
 def _make_failure_result(name: str, error: Exception) -> CallToolResult:
-    """Returns the result of a failed call. Clients see only dragoman's own errors, not those of the
-    user's code."""
+    """Returns the MCP result of a failed call. Clients see only dragoman's own errors, not those of
+    the user's code."""
     if isinstance(error, DragomanError):
         return make_error_result(str(error))
     _LOG.error("%s failed", name, exc_info=error)
@@ -260,8 +261,8 @@ def _make_failure_result(name: str, error: Exception) -> CallToolResult:
 def _make_questions(
     waiting: SuspendedRun, context: ClientContext, problem: str | None
 ) -> dict[str, ElicitRequestFormParams | ElicitRequestURLParams] | None:
-    """Returns what the MCP client must ask its user, by interrupt id, or None if it cannot ask all
-    of it."""
+    """Returns what, for a call, the MCP client must ask its user, by interrupt id, or None if it
+    cannot ask all of it."""
     capabilities = context.session.client_capabilities
     questions: dict[str, ElicitRequestFormParams | ElicitRequestURLParams] = {}
     for interrupt in waiting.pending:
@@ -275,7 +276,8 @@ def _make_questions(
 async def _run_to_end(
     run: Run[Any], progress: ProgressReporter
 ) -> tuple[Run[Any], ChatResult[Any]]:
-    """Runs a run to its end and reports its progress. Returns the run and its result."""
+    """Runs the run of an MCP client's call to its end and reports its progress. Returns the run and
+    its result."""
     async with run:
         async for event in run:
             await progress.feed(event)
@@ -285,7 +287,7 @@ async def _run_to_end(
 def _suspend_run(
     run: Run[Any], result: ChatResult[Any], before: SuspendedRun | None
 ) -> SuspendedRun:
-    """Returns a waiting run with all messages and output so far."""
+    """Suspends the run of an MCP client's call: returns it with all messages and output so far."""
     messages = result.messages
     if before is not None:
         messages = (*before.messages, *messages)
@@ -293,14 +295,14 @@ def _suspend_run(
 
 
 def join_output(before: SuspendedRun | None, output: str) -> str:
-    """Returns the output before and after a run waited."""
+    """Returns the output of a call's run before and after it waited for the MCP client."""
     if before is None or not before.output:
         return output
     return f"{before.output}\n{output}" if output else before.output
 
 
 def _read_answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
-    """Returns the MCP client's answers to what the run waits for, as far as there are any.
+    """Returns the MCP client's answers to what the call's run waits for, as far as there are any.
 
     Raises:
         ResumeError: an answer cannot be read.
@@ -315,7 +317,7 @@ def _read_answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
 async def _ask_client(
     context: ClientContext, wanted: ElicitRequestFormParams | ElicitRequestURLParams
 ) -> ElicitResult:
-    """Asks the client's user, and returns the answer."""
+    """Asks the MCP client's user, for a call, and returns the answer."""
     session, request_id = context.session, context.request_id
     if isinstance(wanted, ElicitRequestURLParams):
         return await session.elicit_url(
@@ -325,7 +327,7 @@ async def _ask_client(
 
 
 def _make_pending_result(waiting: SuspendedRun) -> CallToolResult:
-    """Returns the error for a call whose questions the client did not answer."""
+    """Returns the error for an MCP client's call whose questions the client did not answer."""
     lines = "\n".join(summarize(interrupt) for interrupt in waiting.pending)
     return make_error_result(
         f"not done: it needs this, which the client did not get from its user (MCP elicitation):\n{lines}"

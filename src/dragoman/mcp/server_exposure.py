@@ -28,13 +28,12 @@ from dragoman.interrupt import Resume
 from dragoman.json_bytes import JsonMap
 from dragoman.mcp.server_call import ClientContext, SuspendedRun, join_output, run_call
 from dragoman.mcp.server_content import (
-    AgentEntry,
     dump_blocks,
-    dump_tool,
     dump_tool_result,
     make_error_result,
     make_json_result,
 )
+from dragoman.mcp.server_tools import AgentEntry, dump_tool
 from dragoman.message import DataPart, FilePart, Message, TextPart, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import (
@@ -63,8 +62,8 @@ _CLAIMS = 10_000
 
 
 def make_call_provider(call: ToolCallPart | None = None) -> Provider:
-    """Returns a provider whose runs make this one call and ask no model. `None`: the conversation
-    already has the call."""
+    """Returns a provider whose runs make this one call of an exposed tool and ask no model. `None`:
+    the conversation already has the call."""
     return Provider(
         name="client",
         display_name="MCP client",
@@ -86,7 +85,7 @@ class _OneCall(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: JsonMap | None = None,  # noqa: ARG002
     ) -> Steps:
-        """Makes the call, unless the history has it, and runs it."""
+        """Makes the call of an exposed tool, unless the history has it, and runs it."""
         if self._call is not None:
             message = Message.model(self._call).replace(
                 id=state.new_id and state.new_id(), created_at=state.clock()
@@ -108,8 +107,8 @@ class Exposure:
     def __init__(
         self, agent: Agent[Any], entry: AgentEntry | None, *, tools: bool, options: Options | None
     ) -> None:
-        """Creates the exposure. `entry`: the agent as a tool, or None to hide it. `tools`: show its
-        tools."""
+        """Creates the exposure of an agent's tools to MCP clients. `entry`: the agent as a tool, or
+        None to hide it. `tools`: show its tools."""
         self._agent = agent
         self._set = CombinedToolset(agent.tools)
         self._entry = entry
@@ -135,7 +134,7 @@ class Exposure:
     async def call_tool(
         self, context: ClientContext, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """Runs the tool that the client calls.
+        """Runs the exposed tool that the MCP client calls.
 
         Raises:
             MCPError: there is no such tool.
@@ -153,6 +152,7 @@ class Exposure:
         call = ToolCallPart(new_id(), params.name, params.arguments or {})
 
         def begin(waiting: SuspendedRun | None, resume: Sequence[Resume]) -> Run[str]:
+            """Begins the run that makes the exposed tool's call."""
             options = self._make_options(context, waiting, resume)
             if waiting is not None:
                 # The history of the suspended run has the call.
@@ -174,6 +174,7 @@ class Exposure:
             )
 
         def begin(waiting: SuspendedRun | None, resume: Sequence[Resume]) -> Run[Any]:
+            """Begins the exposed agent's run."""
             options = self._make_options(context, waiting, resume)
             return self._agent.run(
                 None if waiting else prompt, output_type=entry.output_type, **options
@@ -182,6 +183,7 @@ class Exposure:
         async def agent_result(
             result: ChatResult[Any], before: SuspendedRun | None
         ) -> CallToolResult:
+            """Returns the exposed agent's result for the MCP client."""
             messages = result.messages
             if before is not None:
                 messages = (*before.messages, *messages)
@@ -201,8 +203,8 @@ class Exposure:
         )
 
     async def _download_file(self, part: DataPart | FilePart) -> DataPart | FilePart:
-        """Returns a provider's file with its bytes if it can be downloaded, else the file as it
-        is."""
+        """Returns for an MCP client a provider's file with its bytes if it can be downloaded, else
+        the file as it is."""
         if isinstance(part, DataPart):
             return part
         try:
@@ -213,7 +215,8 @@ class Exposure:
     def _make_options(
         self, context: ClientContext, waiting: SuspendedRun | None, resume: Sequence[Resume]
     ) -> RunOptions:
-        """Returns the options of a run: the user's, and those that continue a suspended run."""
+        """Returns the options of an exposed agent's run: the user's, and those that continue a
+        suspended run."""
         options: RunOptions = {
             "claim": self._claim,
             # Before the user's options, which may name another thread.
@@ -234,8 +237,8 @@ class Exposure:
         return self._options or {}
 
     async def _list_tools(self, context: ClientContext) -> Sequence[Tool]:
-        """Returns the tools that clients may call: no handoffs, and no tools that the agent's own
-        client runs."""
+        """Returns the exposed tools that MCP clients may call: no handoffs, and no tools that the
+        agent's own client runs."""
         if not self._shows_tools:
             return ()
         options = self._get_options(context)
@@ -253,7 +256,7 @@ def _is_callable(tool: Tool) -> bool:
 
 
 async def _make_call_result(result: ChatResult[Any], _: SuspendedRun | None) -> CallToolResult:
-    """Returns the result of a run that made one call."""
+    """Returns the result of an exposed tool's run, which made one call."""
     parts = [
         part
         for message in result.messages
@@ -264,7 +267,8 @@ async def _make_call_result(result: ChatResult[Any], _: SuspendedRun | None) -> 
 
 
 def _make_claim() -> Callable[[str, str, str], bool]:
-    """Returns a function that claims each answer once. It remembers the last `_CLAIMS` answers."""
+    """Returns a function that claims each answer of an MCP client once. It remembers the last
+    `_CLAIMS` answers."""
     seen: dict[tuple[str, str], None] = {}
 
     def claim(thread_id: str, answer_id: str, _: str) -> bool:

@@ -59,7 +59,7 @@ _WAITS: Mapping[Reason, str] = MappingProxyType(
 
 
 def summarize(interrupt: Interrupt) -> str:
-    """Returns one line that says what an interrupt waits for."""
+    """Returns the line of a form that says what an interrupt waits for."""
     url = interrupt.metadata.get("url")
     pieces = (
         f"{_WAITS[interrupt.reason]} {_describe_call(interrupt)}",
@@ -72,7 +72,7 @@ def summarize(interrupt: Interrupt) -> str:
 def make_question(
     interrupt: Interrupt, capabilities: ClientCapabilities | None, problem: str | None = None
 ) -> ElicitRequestFormParams | ElicitRequestURLParams | None:
-    """Returns the question for the MCP client's user, or None if the client cannot ask it.
+    """Returns the question (a form) for the MCP client's user, or None if the client cannot ask it.
     `problem`: what was wrong with the last answer."""
     # Before version 2025-11-25 there were only forms, and clients declare neither kind.
     can = capabilities.elicitation if capabilities is not None else None
@@ -90,7 +90,8 @@ def make_question(
 
 
 def read_answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
-    """Returns the user's answer. Declining denies an approval and cancels everything else.
+    """Returns the user's answer in a form of MCP. Declining denies an approval and cancels
+    everything else.
 
     Raises:
         ResumeError: the answer cannot be read.
@@ -119,7 +120,7 @@ def read_answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
 
 
 def _read_verdict(interrupt: Interrupt, content: JsonMap) -> Resume:
-    """Returns an approval, also with edited arguments, or a denial."""
+    """Reads a form's verdict: returns an approval, also with edited arguments, or a denial."""
     if content.get("approved") is not True:
         return interrupt.deny(content.get("reason") or None)
     text = content.get("arguments")
@@ -132,7 +133,8 @@ def _read_verdict(interrupt: Interrupt, content: JsonMap) -> Resume:
 
 
 def _decode_json(text: str, *, lenient: bool = False) -> Any:
-    """Returns JSON in a text; with `lenient`, the text itself if it is not JSON.
+    """Returns the JSON in a text field of a form; with `lenient`, the text itself if it is not
+    JSON.
 
     Raises:
         ResumeError: the text is not JSON.
@@ -162,14 +164,14 @@ def _describe_call(interrupt: Interrupt) -> str:
 
 
 def _visible_json(value: Any) -> str:
-    """Returns JSON with every invisible character escaped: what is approved must be what is
-    read."""
+    """Returns the JSON in an MCP form with every invisible character escaped: what is approved must
+    be what is read."""
     text = msgspec.json.encode(value).decode()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _make_form(interrupt: Interrupt) -> Json:
-    """Returns the schema of a form for an interrupt."""
+    """Returns the schema of an MCP form for an interrupt."""
     if interrupt.reason in _VERDICTS:
         fields: Json = {
             "approved": {"type": "boolean", "title": "Run it"},
@@ -202,7 +204,7 @@ def _make_form(interrupt: Interrupt) -> Json:
 
 
 def _flatten_schema(schema: JsonMap) -> Json | None:
-    """Returns a schema as a form's, or None if it is not a flat object."""
+    """Returns a schema as an MCP form's, or None if it is not a flat object."""
     properties: Any = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, Mapping) or not properties:
         return None
@@ -219,7 +221,7 @@ def _flatten_schema(schema: JsonMap) -> Json | None:
 
 
 def _make_field(schema: JsonMap) -> JsonMap | None:
-    """Returns a schema as a form field's, or None if forms have no such field."""
+    """Returns a schema as an MCP form field's, or None if forms have no such field."""
     type_name: Any = schema.get("type")
     if not isinstance(type_name, str) or type_name not in _FIELDS:
         return None

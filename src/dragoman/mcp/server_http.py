@@ -33,7 +33,7 @@ _CLOSING_SECONDS = 2
 def http_app(
     server: Server[Any], *, host: str = "127.0.0.1", token: str | None = None
 ) -> Starlette:
-    """Returns a server as an ASGI application, at the path `/mcp`.
+    """Returns an MCP server as an ASGI application, at the path `/mcp`.
 
     `host`: the name or address by which clients reach it. Requests to another host, or from a web
     page of another host, are refused, so that no page in a browser on this machine can use the
@@ -67,7 +67,7 @@ async def serve_http(
     token: str | None = None,
     ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Serves clients over HTTP until Ctrl-C, SIGTERM or cancellation.
+    """Serves MCP clients over HTTP until Ctrl-C, SIGTERM or cancellation.
 
     `port`: 0 picks a free port. `ready` is called with the URL when clients can connect.
 

@@ -42,8 +42,8 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 @contextmanager
 def _take_input() -> Generator[int]:
-    """Moves standard input to another descriptor, which it yields. Other readers of standard input
-    find it empty."""
+    """Moves the MCP server's standard input to another descriptor, which it yields. Other readers
+    of standard input find it empty."""
     standard_input = sys.stdin.fileno()
     descriptor = os.dup(standard_input)
     # A tool or its child process that reads standard input would take messages of the protocol.
@@ -57,7 +57,8 @@ def _take_input() -> Generator[int]:
 
 
 async def _read_lines(descriptor: int) -> AsyncGenerator[str, None]:
-    """Yields the lines of a descriptor, which a thread reads, without blocking the event loop."""
+    """Yields the lines of the MCP server's standard input, which a thread reads, without blocking
+    the event loop."""
     pieces: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
     loop = asyncio.get_running_loop()
 

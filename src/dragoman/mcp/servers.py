@@ -12,8 +12,8 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from dragoman.agent import Agent
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.mcp.server_content import describe_agent
 from dragoman.mcp.server_exposure import Exposure, Options, make_call_provider
+from dragoman.mcp.server_tools import describe_agent
 from dragoman.tools import Tool, Toolset
 
 __all__ = ["Exposed", "Served", "server"]
@@ -38,8 +38,8 @@ def server(
     options: Options | None = None,
     key: str | bytes | None = None,
 ) -> Server[Any]:
-    """Makes a server of the official library from an agent or tools. `serve_stdio`, `http_app` or
-    the library serve it.
+    """Makes an MCP server of the official library from an agent or tools. `serve_stdio`, `http_app`
+    or the library serve it.
 
     Args:
         served: an agent, a tool, a toolset, or a list of tools and functions.
@@ -88,7 +88,7 @@ def server(
 
 
 def _make_security(key: str | bytes | None) -> RequestStateSecurity:
-    """Returns the library's sealing of what clients keep, with a key."""
+    """Returns for an MCP server the library's sealing of what clients keep, with a key."""
     if key is not None and len(key) < _SHORTEST_KEY:
         raise SettingsError(
             f"the key has {len(key)} bytes; it must be a secret of {_SHORTEST_KEY} or more"

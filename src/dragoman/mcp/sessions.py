@@ -39,7 +39,7 @@ class Sessions:
         self._get_session().users += 1
 
     async def leave(self) -> None:
-        """Removes a user, and closes the MCP session after the last one."""
+        """Removes a user of the MCP session, and closes the MCP session after the last one."""
         shared = self._get_session()
         shared.users -= 1
         if shared.users <= 0:
@@ -49,7 +49,7 @@ class Sessions:
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection, None]:
-        """Yields the session, and opens it if there is none or it broke.
+        """Yields the MCP session, and opens it if there is none or it broke.
 
         Raises:
             SignIn, ToolError: see `Connection.open`.
@@ -82,7 +82,7 @@ class Sessions:
         await connection.close()
 
     def _get_session(self) -> _SharedSession:
-        """Returns the entry of this event loop, and forgets closed loops."""
+        """Returns the MCP session of this event loop, and forgets closed loops."""
         loop = running_loop()
         if loop not in self._loops:
             for ended in [

@@ -60,8 +60,8 @@ class _StoredSignIn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def take_answer(server: str, oauth: OAuth, address: str) -> None:
-    """Stores the answer to an unfinished sign-in. An answer to another sign-in, or a repeated one,
-    changes nothing.
+    """Stores the answer to an unfinished sign-in at an MCP server. An answer to another sign-in, or
+    a repeated one, changes nothing.
 
     Raises:
         ToolError: the user was refused or did not agree.
@@ -107,7 +107,7 @@ class SignInAuth(OAuthClientProvider):
         self.context.token_expiry_time = (await _load_sign_in(self._server, self._oauth)).expires_at
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """Returns the user's code and the verifier of that sign-in.
+        """Returns the user's code and the verifier of that MCP sign-in.
 
         Raises:
             SignInNeeded: there is no code yet.
@@ -129,7 +129,8 @@ class SignInAuth(OAuthClientProvider):
         raise SignInNeeded(self._failure)
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
-        """Remembers a failed exchange of the code, so that the next request reports it."""
+        """Remembers a failed exchange of the sign-in's code, so that the next request reports
+        it."""
         try:
             await super()._handle_token_response(response)
         except OAuthFlowError as error:
@@ -178,7 +179,7 @@ class _Storage:
         return OAuthToken.model_validate(tokens) if tokens is not None else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Stores the OAuth tokens, with the time at which they expire."""
+        """Stores the OAuth tokens of a sign-in, with the time at which they expire."""
         stored = await _load_sign_in(self._server, self._oauth)
         # Tokens say only in how many seconds they expire, which means nothing later.
         expires_at = None
@@ -190,8 +191,8 @@ class _Storage:
         await _save(self._server, self._oauth, changed)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Returns the OAuth client that was registered, or the one that the options name, or
-        None."""
+        """Returns for a sign-in the OAuth client that was registered, or the one that the options
+        name, or None."""
         client = (await _load_sign_in(self._server, self._oauth)).client
         if client is not None:
             return OAuthClientInformationFull.model_validate(client)

@@ -35,8 +35,8 @@ class Tail:
 
 @asynccontextmanager
 async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerator[Any, None]:
-    """Starts a server and yields its streams; it runs until the block ends. It gets `env` and a few
-    of this process's variables (PATH, HOME, …).
+    """Starts an MCP server and yields its standard streams; it runs until the block ends. It gets
+    `env` and a few of this process's variables (PATH, HOME, …).
 
     Raises:
         OSError: the program cannot be started.
@@ -69,7 +69,7 @@ async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerat
 
 
 async def _keep_lines(reader: int, name: str, tail: Tail) -> None:
-    """Reads lines until the writer closes the pipe."""
+    """Keeps the last lines of an MCP server's standard error, until it closes the pipe."""
     # A read must never block the event loop.
     os.set_blocking(reader, False)
     pending = b""

@@ -47,6 +47,7 @@ class _WatchedStream:
         return self
 
     async def __anext__(self) -> Any:
+        """Returns the next message of the watched MCP stream."""
         try:
             return await self._stream.__anext__()
         except StopAsyncIteration:
@@ -76,7 +77,8 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 async def wait_for_end(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
-    """Waits until all tasks have ended. After `patience` seconds it cancels them, again and again.
+    """Waits until all tasks of the MCP streams have ended. After `patience` seconds it cancels
+    them, again and again.
 
     Raises:
         CancelledError: the caller was cancelled meanwhile. It is raised when all tasks have ended.

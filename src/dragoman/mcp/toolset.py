@@ -60,7 +60,7 @@ class MCPToolset(Toolset):
         self._tools: dict[str, tuple[Any, Tool]] = {}
 
     async def list_tools(self, context: ToolContext[Any] = _NO_RUN) -> Sequence[Tool]:  # noqa: ARG002 - they are the same in all runs
-        """Returns the server's tools, or the one tool that asks for a sign-in.
+        """Returns the tools of the MCP server's toolset, or the one tool that asks for a sign-in.
 
         Raises:
             ToolError: the server cannot be started or reached, or refuses.
@@ -80,7 +80,8 @@ class MCPToolset(Toolset):
         arguments: JsonMap | None = None,
         context: ToolContext[Any] = _NO_RUN,
     ) -> Any:
-        """Calls a tool by the MCP server's own name for it. Returns a text, a JSON value, or parts.
+        """Calls a tool of the toolset by the MCP server's own name for it. Returns a text, a JSON
+        value, or parts.
 
         Raises:
             ToolError: the call failed; `content` is what the server returned.
@@ -96,7 +97,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().call_tool(name, arguments or {}, context, repeats=repeats)
 
     async def list_resources(self) -> list[Resource]:
-        """Returns the MCP resources that clients may read.
+        """Returns the resources of the toolset's MCP server that clients may read.
 
         Raises:
             ToolError: the request failed.
@@ -104,7 +105,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().list_resources()
 
     async def list_resource_templates(self) -> list[Resource]:
-        """Returns templates of MCP resources: URIs with parameters.
+        """Returns templates of the resources of the toolset's MCP server: URIs with parameters.
 
         Raises:
             ToolError: the request failed.
@@ -112,7 +113,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().list_resource_templates()
 
     async def read_resource(self, uri: str) -> tuple[TextPart | DataPart | LinkPart, ...]:
-        """Returns the content of an MCP resource, as parts for a prompt.
+        """Returns the content of a resource of the toolset's MCP server, as parts for a prompt.
 
         Raises:
             ToolError: there is no such resource, or it cannot be read.
@@ -120,7 +121,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().read_resource(uri)
 
     async def list_prompts(self) -> list[Prompt]:
-        """Lists the prompts that the MCP server offers.
+        """Lists the prompts that the toolset's MCP server offers.
 
         Raises:
             ToolError: the request failed.
@@ -128,8 +129,8 @@ class MCPToolset(Toolset):
         return await self._get_requests().list_prompts()
 
     async def prompt(self, name: str, /, **arguments: str) -> list[Message]:
-        """Returns the messages of a prompt, to send or to use as history: `agent.send(None,
-        history=await server.prompt("review"))`.
+        """Returns the messages of an MCP server's prompt, to send or to use as history:
+        `agent.send(None, history=await server.prompt("review"))`.
 
         Raises:
             ToolError: there is no such prompt, or its arguments are wrong.
@@ -137,8 +138,8 @@ class MCPToolset(Toolset):
         return await self._get_requests().prompt(name, arguments)
 
     async def sign_in(self, answer: str | None = None) -> str | None:
-        """Signs in as far as possible without a user. Returns the URL where a user must sign in, or
-        None if it is done. `answer`: the URL to which the user returned.
+        """Signs the MCP toolset in as far as possible without a user. Returns the URL where a user
+        must sign in, or None if it is done. `answer`: the URL to which the user returned.
 
         Raises:
             ToolError: the user was refused, or the server cannot be reached.
@@ -152,7 +153,8 @@ class MCPToolset(Toolset):
         return None
 
     def find_addresses(self, context: ToolContext[Any]) -> Iterator[str]:
-        """Returns the answers of a call that are URLs to which a user returned."""
+        """Returns the answers of a call of the MCP toolset that are URLs to which a user
+        returned."""
         # Without sign-in, texts among the answers are answers to the server's own questions.
         if self._options.oauth is not None:
             for answer in context.answers:
@@ -160,8 +162,8 @@ class MCPToolset(Toolset):
                     yield answer
 
     async def _take_redirect(self, address: str) -> None:
-        """Stores the OAuth redirect: the URL to which the user returned from a sign-in, with its code.
-        `address`: the URL, or its query alone.
+        """Stores the OAuth redirect of the toolset's sign-in: the URL to which the user returned
+        from a sign-in, with its code. `address`: the URL, or its query alone.
 
         Raises:
             SettingsError: the library `mcp` is missing.
@@ -175,7 +177,8 @@ class MCPToolset(Toolset):
             await take_answer(str(self._options.server), self._options.oauth, address)
 
     def _get_requests(self) -> Requests:
-        """Returns the requests to the server, and imports what they need the first time.
+        """Returns the requests to the toolset's MCP server, and imports what they need the first
+        time.
 
         Raises:
             SettingsError: the library `mcp` is missing.
@@ -286,7 +289,7 @@ def mcp(
 def _make_tools(
     toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: _ListedTools
 ) -> _ListedTools:
-    """Returns the tools of a list. `known`: those of the previous list."""
+    """Returns the toolset's tools of an MCP list. `known`: those of the previous list."""
     tools: _ListedTools = {}
     for listed_tool in listed:
         if not listed_tool.name or listed_tool.name in tools:
@@ -305,7 +308,7 @@ def _make_tools(
 
 
 def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
-    """Returns a listed tool as a `Tool`."""
+    """Returns a tool that the MCP server lists as a `Tool` of the toolset."""
 
     # The parameter's name must not be that of an argument of the tool.
     async def call(dragoman_context: ToolContext[Any], **arguments: Any) -> Any:
@@ -330,21 +333,22 @@ def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Too
 
 
 def _prefix_description(options: Options, description: str | None) -> str:
-    """Returns a tool's description, after the name that the user gave the MCP server."""
+    """Returns the description of a toolset's tool, after the name that the user gave the MCP
+    server."""
     if options.name and description:
         return f"{options.name}: {description}"
     return description or ""
 
 
 def _complete_schema(schema: JsonMap) -> JsonMap:
-    """Returns an MCP tool's schema with its type, which some servers leave out."""
+    """Returns the schema of an MCP toolset's tool with its type, which some servers leave out."""
     if schema.get("type") == "object":
         return schema
     return {"type": "object", **schema}
 
 
 def _make_native(listed: types.Tool) -> Json | None:
-    """Returns what a server says about a tool that no model is told: title and annotations."""
+    """Returns what an MCP server says about a tool that no model is told: title and annotations."""
     fields = listed.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"}
     )
@@ -352,7 +356,7 @@ def _make_native(listed: types.Tool) -> Json | None:
 
 
 def _make_sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
-    """Returns the tool that stands for all tools until a user has signed in."""
+    """Returns the tool that stands for all tools of the MCP toolset until a user has signed in."""
 
     async def sign_in(dragoman_context: ToolContext[Any]) -> str:
         """Asks the run's user to sign in to the MCP server."""

@@ -9,7 +9,7 @@ from dragoman.runtime import lazy
 if TYPE_CHECKING:
     from dragoman.memory.memory import Memory
     from dragoman.memory.memory_store import open_store
-    from dragoman.memory.recall import Embedder, Hit, Recall
+    from dragoman.memory.recall_settings import Embedder, Hit, Recall
     from dragoman.memory.store import (
         Batch,
         MessageQuery,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         VectorQuery,
         VectorStore,
     )
-    from dragoman.memory.working import Working, WorkingMemory
+    from dragoman.memory.working_memory import Working, WorkingMemory
 
 __all__ = [
     "Batch",
@@ -65,14 +65,14 @@ _MODULES = {
     "Batch": "store",
     "Branch": "thread",
     "Embedded": "vectors",
-    "Embedder": "recall",
-    "Hit": "recall",
+    "Embedder": "recall_settings",
+    "Hit": "recall_settings",
     "Memory": "memory",
     "MessageQuery": "store",
     "Neighbours": "store",
     "Page": "thread",
     "Quote": "store",
-    "Recall": "recall",
+    "Recall": "recall_settings",
     "Slot": "store",
     "SlotText": "store",
     "Store": "store",
@@ -85,8 +85,8 @@ _MODULES = {
     "VectorQuery": "vectors",
     "VectorStore": "vectors",
     "Titles": "titles",
-    "Working": "working",
-    "WorkingMemory": "working",
+    "Working": "working_memory",
+    "WorkingMemory": "working_memory",
     "open_store": "memory_store",
 }
 

@@ -2,7 +2,7 @@
 in a message list.
 
 Of a history that came with the prompt only that counts as new which the thread does not have
-(`incoming`).
+(`unstored_messages`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.arguments import expect_each
-from dragoman.codec.digest import neutral_digest
 from dragoman.codec.turns import holds_only_answers
 from dragoman.logs import logger
 from dragoman.memory.memory import Memory
@@ -30,60 +29,16 @@ if TYPE_CHECKING:
     from dragoman.history.list import MessageList
     from dragoman.tools import SharedState
 
-__all__ = ["ConversationRecorder", "open_conversation", "new_messages", "load_thread"]
+from dragoman.memory.unstored_messages import find_unstored_messages
+
+__all__ = ["ConversationRecorder", "open_conversation", "load_thread"]
 
 _LOG = logger("memory")
 
 
-def new_messages(history: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
-    """Returns the messages of a client's history that the thread lacks: those after the last
-    answer, and that answer if the thread has another one. The stored thread wins over everything
-    earlier.
-
-    System messages are for one request, and always there.
-    """
-    system = [message for message in history if message.role is Role.SYSTEM]
-    talk = [message for message in history if message.role is not Role.SYSTEM]
-    if not stored:
-        return list(history)
-    last = max(
-        [position for position, message in enumerate(talk) if message.role is Role.MODEL],
-        default=-1,
-    )
-    record = _StoredIndex(stored)
-    return [*system, *[message for message in talk[max(last, 0) :] if not record.has(message)]]
-
-
-class _StoredIndex:
-    """Index of stored messages by id, answer, tool calls and tool results."""
-
-    def __init__(self, stored: Sequence[Message]) -> None:
-        self._ids = {message.id for message in stored}
-        self._answers = {
-            neutral_digest(message) for message in stored if message.role is Role.MODEL
-        }
-        self._calls = {call.id for message in stored for call in message.tool_calls}
-        self._answered = {result.id for message in stored for result in message.tool_results}
-
-    def has(self, message: Message) -> bool:
-        """True if the message is stored: under its id, an answer also by its content or its calls,
-        results by the calls that they answer."""
-        if message.id is not None and message.id in self._ids:
-            return True
-        if message.role is Role.MODEL:
-            calls = {call.id for call in message.tool_calls}
-            return neutral_digest(message) in self._answers or (
-                bool(calls) and calls <= self._calls
-            )
-        return (
-            holds_only_answers(message)
-            and {result.id for result in message.tool_results} <= self._answered
-        )
-
-
 def open_conversation(memory: Memory | None, options: Any) -> ConversationRecorder | None:
-    """Returns a recorder for a run with these options, or None if neither a thread nor a message
-    list wants its messages."""
+    """Returns a recorder of the conversation for a run with these options, or None if neither a
+    thread nor a message list wants its messages."""
     history, thread_id = options.get("history", ()), options.get("thread_id")
     messages = _message_list(history)
     if not thread_id:
@@ -110,8 +65,8 @@ class ConversationRecorder:
         resource_id: str | None,
         reading: ThreadReading | None = None,
     ) -> None:
-        """Creates the recorder. `messages`: list that gets the messages too. `memory`: store of the
-        thread. `reading`: the thread, if it was already read."""
+        """Creates the recorder of a run's conversation. `messages`: list that gets the messages
+        too. `memory`: store of the thread. `reading`: the thread, if it was already read."""
         self._messages, self._memory, self._reading = messages, memory, reading
         self._thread_id, self._resource_id = thread_id, resource_id
         self._early: list[Message] = []
@@ -128,7 +83,8 @@ class ConversationRecorder:
         self._title: asyncio.Task[None] | None = None
 
     def share(self, shared: SharedState | None) -> None:
-        """Names the state that is kept with the thread; `None`: it is another run's."""
+        """Names the state that is kept with the conversation's thread; `None`: it is another
+        run's."""
         if shared is None or self._memory is None or not self._memory.keeps_state:
             self._state = None
             return
@@ -183,7 +139,7 @@ class ConversationRecorder:
             self._has_thread = True
             if self._state is not None:
                 await self._state.load()
-        early = new_messages(history_messages, known_messages)
+        early = find_unstored_messages(history_messages, known_messages)
         client_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in client_ids])
         talk = [message for message in early if message.role is not Role.SYSTEM]
@@ -204,8 +160,8 @@ class ConversationRecorder:
         index: int,
         new: Sequence[Message],
     ) -> None:
-        """Adds the memos for a prompt to the messages before it. What they take of the budget of
-        tokens the window loses: `loaded` changes.
+        """Adds the memos for a prompt to the conversation's messages before it. What they take of
+        the budget of tokens the window loses: `loaded` changes.
 
         Args:
             memory: the memory.
@@ -236,9 +192,9 @@ class ConversationRecorder:
         earlier: Sequence[Message],
         question: Sequence[Message],
     ) -> list[Message]:
-        """Returns the memos that go before the prompt: the working memory, then what is recalled.
-        `earlier`: what the model reads before them. A memory that cannot be read leaves them out:
-        they help a run, and must not fail it."""
+        """Returns the memos that go before the conversation's prompt: the working memory, then what
+        is recalled. `earlier`: what the model reads before them. A memory that cannot be read
+        leaves them out: they help a run, and must not fail it."""
         memos = await self._make_working_memo(memory, earlier)
         recalled = await memory.make_recall_memo(
             question,
@@ -253,7 +209,8 @@ class ConversationRecorder:
         return memos
 
     async def _make_working_memo(self, memory: Memory, earlier: Sequence[Message]) -> list[Message]:
-        """Returns the memo that shows the working memory; none if the model knows it already."""
+        """Returns for the conversation the memo that shows the working memory; none if the model
+        knows it already."""
         if memory.working_memory is None:
             return []
         try:
@@ -268,8 +225,8 @@ class ConversationRecorder:
     async def _load_known(
         self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]
     ) -> Sequence[Message]:
-        """Returns the stored messages that the history may repeat; at least one if the thread is
-        not empty."""
+        """Returns the conversation's stored messages that the history may repeat; at least one if
+        the thread is not empty."""
         last = max(
             [position for position, message in enumerate(history) if message.role is Role.MODEL],
             default=None,
@@ -296,8 +253,8 @@ class ConversationRecorder:
         return [*stored, *[message.message for message in older]]
 
     async def keep(self, messages: Sequence[Message], *, is_over: bool = False) -> None:
-        """Stores those of the run's messages that are not stored yet, and the state if it changed.
-        They are durable when it returns. `is_over`: the run has ended.
+        """Stores those messages of the run's conversation that are not stored yet, and the state if
+        it changed. They are durable when it returns. `is_over`: the run has ended.
 
         Raises:
             HistoryError: one cannot be stored.
@@ -311,6 +268,7 @@ class ConversationRecorder:
             await self._memory.keep_state(self._state)
 
     async def _keep_messages(self, messages: Sequence[Message]) -> None:
+        """Stores messages of the conversation in the thread, and asks for a title of a new one."""
         new = [message for message in messages[self._count :] if message.role is not Role.SYSTEM]
         if self._memory is not None and not self._memory.read_only:
             unsaved = [*self._early, *[await self._extract(message) for message in new]]
@@ -332,14 +290,14 @@ class ConversationRecorder:
             self._title = self._memory.begin_title(self._thread_id, self.ask)
 
     async def finish(self) -> None:
-        """Waits for the title of the thread, if one is being made."""
+        """Waits for the title of the conversation's thread, if one is being made."""
         if self._title is not None:
             # Whoever stops waiting does not stop the title.
             await asyncio.wait([self._title])
 
     async def _extract(self, message: Message) -> Message:
-        """Merges the working memory that an answer holds, and returns the message as it is
-        stored."""
+        """Merges the working memory that an answer of the conversation holds, and returns the
+        message as it is stored."""
         if self._memory is None or self._memory.working_memory is None:
             return message
         return await self._memory.extract_working(
@@ -354,8 +312,8 @@ async def load_thread(
     *,
     reading: ThreadReading | None = None,
 ) -> list[Message]:
-    """Returns the newest messages of a thread, in the window that an agent gets; none if the thread
-    does not exist. `reading`: the thread, if it was already read.
+    """Returns the conversation to continue: the newest messages of a thread, in the window that an
+    agent gets; none if the thread does not exist. `reading`: the thread, if it was already read.
 
     Raises:
         HistoryError: it is another resource's.
@@ -375,7 +333,7 @@ async def _load_newest(
     *,
     goes_on: bool,
 ) -> list[Message]:
-    """Checks the owner of a thread and returns its newest messages."""
+    """Checks the owner of a conversation's thread and returns its newest messages."""
     assert reading.thread is not None
     check_owner(reading.thread, resource_id)
     loaded = await memory.load_newest(
@@ -385,7 +343,7 @@ async def _load_newest(
 
 
 def _has_question(messages: Sequence[Message]) -> bool:
-    """True if a user message follows the last answer."""
+    """True if in the conversation a user message follows the last answer."""
     for message in reversed(messages):
         if message.role is Role.MODEL:
             return False
@@ -395,8 +353,8 @@ def _has_question(messages: Sequence[Message]) -> bool:
 
 
 def _find_prompt(early: Sequence[Message], new: Sequence[Message]) -> int | None:
-    """Returns the index in `early` before which memos go, so that the prompt follows them; `None`
-    if nothing is asked. `new`: the messages after `early`."""
+    """Returns the index in the conversation (`early`) before which memos go, so that the prompt
+    follows them; `None` if nothing is asked. `new`: the messages after `early`."""
     if _has_question(new):
         return len(early)
     if not _has_question((*early, *new)):
@@ -406,7 +364,7 @@ def _find_prompt(early: Sequence[Message], new: Sequence[Message]) -> int | None
 
 
 def _message_list(history: Any) -> MessageList | None:
-    """Returns the history if it is a `MessageList`, otherwise None."""
+    """Returns the conversation's history if it is a `MessageList`, otherwise None."""
     # Nearly every history is a plain list: then the package `history` need not be imported.
     if isinstance(history, (list, tuple)):
         return None

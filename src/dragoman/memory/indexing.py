@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dragoman.errors import ContextLengthError, InvalidRequestError
-from dragoman.memory.recall import Embedder
+from dragoman.memory.recall_settings import Embedder
 from dragoman.memory.vectors import Embedded, Unembedded
 from dragoman.result import Vector
 
@@ -29,8 +29,8 @@ _LEAST = 16
 
 
 def split_text(text: str, size: int = _PIECE) -> list[str]:
-    """Returns a text in pieces of at most `size` characters, cut at white space. A word that is
-    longer is cut; no piece is empty."""
+    """Returns a text to index in pieces of at most `size` characters, cut at white space. A word
+    that is longer is cut; no piece is empty."""
     pieces: list[str] = []
     start = 0
     while start < len(text):
@@ -48,7 +48,7 @@ def split_text(text: str, size: int = _PIECE) -> list[str]:
 
 
 def group_bodies(bodies: Sequence[Unembedded]) -> Iterator[list[Unembedded]]:
-    """Yields contents in groups whose texts are embedded together."""
+    """Yields contents to index in groups whose texts are embedded together."""
     group: list[Unembedded] = []
     pieces = 0
     for body in bodies:
@@ -65,8 +65,8 @@ def group_bodies(bodies: Sequence[Unembedded]) -> Iterator[list[Unembedded]]:
 async def embed_bodies(
     embedder: Embedder, bodies: Sequence[Unembedded], *, is_proved: bool = False
 ) -> list[Embedded]:
-    """Returns contents with the vectors of their texts. `is_proved`: the model has just taken
-    another text, so that one that it refuses is refused for what it says.
+    """Returns contents to index with the vectors of their texts. `is_proved`: the model has just
+    taken another text, so that one that it refuses is refused for what it says.
 
     Raises:
         DragomanError: the model cannot be asked, or refuses everything.
@@ -88,6 +88,7 @@ class _Embedding:
     """Embeds texts together, and each refused one apart."""
 
     def __init__(self, embedder: Embedder) -> None:
+        """Starts to embed texts for the index."""
         self._embedder = embedder
         self.error: InvalidRequestError | None = None
         """Why a text was refused."""
@@ -95,7 +96,7 @@ class _Embedding:
         """True once the model took a text."""
 
     async def embed(self, pieces: Sequence[str]) -> list[list[Vector]]:
-        """Returns the vectors of each piece: one, several if it was halved, none if it is
+        """Returns the vectors of each piece to index: one, several if it was halved, none if it is
         refused."""
         if not pieces:
             return []
@@ -109,7 +110,8 @@ class _Embedding:
     async def _embed_apart(
         self, pieces: Sequence[str], error: InvalidRequestError
     ) -> list[list[Vector]]:
-        """Embeds the halves of several pieces, or of a single one, that were refused together."""
+        """Embeds the halves of several pieces to index, or of a single one, that were refused
+        together."""
         # Halving finds the one that is refused in few requests, also among many.
         middle = len(pieces) // 2
         if middle:

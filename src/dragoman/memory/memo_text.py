@@ -42,7 +42,8 @@ _SPEAKERS = {Role.USER: "user", Role.MODEL: "assistant"}
 
 
 def describe_message(message: Message, conversation: int) -> Json:
-    """Returns what a model is told of an earlier message. `conversation`: 0 for this one."""
+    """Returns the text by which a memo tells a model of an earlier message. `conversation`: 0 for
+    this one."""
     described: Json = {}
     if message.created_at is not None:
         described["at"] = _format_time(message.created_at)
@@ -52,7 +53,7 @@ def describe_message(message: Message, conversation: int) -> Json:
 
 
 def dump_line(described: Json) -> str:
-    """Returns a line of a memo. A text that is too long for it is cut."""
+    """Returns a line of a memo's text. A text that is too long for it is cut."""
     text = described["text"]
     if len(text) < _MOST_CHARACTERS and len(line := _dump(described)) <= _MOST_CHARACTERS:
         return line
@@ -108,7 +109,8 @@ def _dump(described: Json) -> str:
 
 
 def _format_time(time: datetime) -> str:
-    """Returns a date as it will read for ever, in UTC: `yesterday` would change with each turn."""
+    """Returns a date as a memo's text has it, so that it reads the same for ever, in UTC:
+    `yesterday` would change with each turn."""
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     return time.astimezone(UTC).isoformat(timespec="minutes").replace("+00:00", "Z")

@@ -15,8 +15,8 @@ from typing import Any, Literal, Never, Self, cast
 from dragoman.arguments import expect, expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.memory_store import open_store
-from dragoman.memory.recall import Hit, Recall
-from dragoman.memory.recollection import Recaller, question_text
+from dragoman.memory.recall_settings import Hit, Recall
+from dragoman.memory.recaller import Recaller, question_text
 from dragoman.memory.search_tool import make_search_tool
 from dragoman.memory.settings import (
     check_id,
@@ -35,13 +35,13 @@ from dragoman.memory.store import (
     load_neighbours,
     read_page,
 )
-from dragoman.memory.stored_working import StoredWorking
+from dragoman.memory.stored_working_memory import StoredWorking
 from dragoman.memory.thread import Page, StoredMessage, Thread
 from dragoman.memory.thread_state import ThreadState
 from dragoman.memory.titles import AskModel, Titles, TitleTasks, make_title
 from dragoman.memory.vectors import VectorStore
 from dragoman.memory.window import Loaded, ThreadReading, load_newest
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Message
 from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolContext
@@ -82,7 +82,7 @@ class Memory(StoredWorking):
         clock: Callable[[], datetime] = now,
         **unknown: Never,
     ) -> None:
-        """Opens nothing before the first use.
+        """Creates the memory of an agent. Opens nothing before the first use.
 
         Args:
             store: `memory:`, `sqlite:///PATH`, `postgresql://USER:PASSWORD@HOST/DATABASE`, or your own `Store`.
@@ -136,9 +136,9 @@ class Memory(StoredWorking):
         after: str | None = None,
         quotes: Iterable[Quote] = (),
     ) -> list[Message]:
-        """Appends messages to a thread, which is created if missing, and returns them as stored. A
-        message with the id of a visible one replaces it. Messages without id or time get one. All
-        are durable when it returns.
+        """Saves messages in the memory: appends them to a thread, which is created if missing, and
+        returns them as stored. A message with the id of a visible one replaces it. Messages without
+        id or time get one. All are durable when it returns.
 
         `after`: id of the message that they follow, or `""` for the beginning. If other messages
         follow it already, the new ones begin a branch, which becomes the visible one. This is how
@@ -182,10 +182,10 @@ class Memory(StoredWorking):
         branch: int | None = None,
         problems: list[str] | None = None,
     ) -> Page[Message]:
-        """Returns a page of a thread's messages. `per_page=None`: all. `since`, `until`: only those
-        made from then on, or before. `include`: adds these messages and their neighbours. `branch`:
-        the branch to read. `problems`: a list that gets a description of each damaged message;
-        without it a damaged message raises.
+        """Returns from the memory a page of a thread's messages. `per_page=None`: all. `since`,
+        `until`: only those made from then on, or before. `include`: adds these messages and their
+        neighbours. `branch`: the branch to read. `problems`: a list that gets a description of each
+        damaged message; without it a damaged message raises.
 
         Raises:
             ThreadNotFoundError: there is no such thread of this resource.
@@ -231,10 +231,10 @@ class Memory(StoredWorking):
         page: int = 0,
         per_page: int | None = 40,
     ) -> Page[StoredMessage]:
-        """Finds messages that contain all these words, ignoring case, newest first: in one thread,
-        in a resource's threads, or everywhere. Whole words are compared, without stemming. Files,
-        tool results and text beyond the first 100,000 characters are not searched. Branches that
-        are not visible are.
+        """Finds messages of the memory that contain all these words, ignoring case, newest first:
+        in one thread, in a resource's threads, or everywhere. Whole words are compared, without
+        stemming. Files, tool results and text beyond the first 100,000 characters are not searched.
+        Branches that are not visible are.
 
         Raises:
             HistoryError: there is no such page.
@@ -259,9 +259,9 @@ class Memory(StoredWorking):
         thread_id: str | None = None,
         limit: int = 4,
     ) -> list[Hit]:
-        """Finds messages whose meaning is like that of a text, best first: in one thread, in a
-        resource's threads, or everywhere. Only visible branches count, and each text once. Texts
-        that are not embedded yet are, 64 at most; `index` embeds all.
+        """Finds messages of the memory whose meaning is like that of a text, best first: in one
+        thread, in a resource's threads, or everywhere. Only visible branches count, and each text
+        once. Texts that are not embedded yet are, 64 at most; `index` embeds all.
 
         Raises:
             ThreadNotFoundError: there is no such thread of this resource.
@@ -283,9 +283,9 @@ class Memory(StoredWorking):
         return [Hit(stored.message, stored.thread_id, score) for stored, score, _ in hits]
 
     async def index(self, limit: int | None = None) -> int:
-        """Embeds texts that have no vector yet, newest first, and returns how many. Recall does so
-        for 64 of them before each prompt; this is for those of a store that had no recall, or
-        another embeddings model.
+        """Embeds texts of the memory that have no vector yet, newest first, and returns how many.
+        Recall does so for 64 of them before each prompt; this is for those of a store that had no
+        recall, or another embeddings model.
 
         Args:
             limit: most texts to embed; `None`: all.
@@ -304,6 +304,7 @@ class Memory(StoredWorking):
         messages that contain all words."""
 
         async def find(text: str, context: ToolContext[Any]) -> list[StoredMessage]:
+            """Finds messages of the memory for the model's search."""
             owner, thread_id = context.resource_id, context.thread_id
             if self._recaller is not None:
                 return await self._recaller.search(text, resource_id=owner, thread_id=thread_id)
@@ -345,7 +346,8 @@ class Memory(StoredWorking):
         return memo, tuple(quotes)
 
     def _make_recaller(self, recall: Recall) -> Recaller:
-        """Returns what recalls messages. Raises `SettingsError` if vectors have no store."""
+        """Returns what recalls the memory's messages. Raises `SettingsError` if vectors have no
+        store."""
         expect("recall", recall, Recall)
         vectors = recall.vectors or getattr(self.store, "vectors", None)
         if not isinstance(vectors, VectorStore):
@@ -355,6 +357,7 @@ class Memory(StoredWorking):
         return Recaller(self.store, recall, vectors, read_only=self.read_only)
 
     def _find_recaller(self) -> Recaller:
+        """Returns what recalls the memory's messages, or raises if the memory has no `recall`."""
         if self._recaller is None:
             raise SettingsError(
                 'this memory finds nothing by its meaning: make it with recall=Recall(Agent("local"))'
@@ -364,7 +367,7 @@ class Memory(StoredWorking):
     async def update_messages(
         self, messages: Iterable[Message], thread_id: str, *, resource_id: str | None = None
     ) -> list[Message]:
-        """Replaces the messages with the same ids and returns the new ones.
+        """Replaces the memory's messages with the same ids and returns the new ones.
 
         Raises:
             ThreadNotFoundError: there is no such thread of this resource.
@@ -385,7 +388,8 @@ class Memory(StoredWorking):
     async def delete_messages(
         self, ids: Iterable[str], thread_id: str, *, resource_id: str | None = None
     ) -> int:
-        """Deletes messages from all branches. Returns how many; 0 if there is no such thread."""
+        """Deletes messages of the memory from all branches. Returns how many; 0 if there is no such
+        thread."""
         self._check_writable()
         message_ids = check_ids(ids)
         if not await self._is_reachable(thread_id, resource_id):
@@ -395,7 +399,7 @@ class Memory(StoredWorking):
         )
 
     def stamp(self, message: Message) -> Message:
-        """Returns a message with an id and a time, ready to store.
+        """Returns a message with an id and a time, ready to store in the memory.
 
         Raises:
             HistoryError: its id is none that can be stored.
@@ -409,7 +413,8 @@ class Memory(StoredWorking):
         return message.replace(id=message_id, created_at=message.created_at or self._clock())
 
     async def read_thread(self, thread_id: str) -> ThreadReading:
-        """Returns a thread in its present state. Its messages are read when they are first needed.
+        """Returns from the memory a thread in its present state. Its messages are read when they
+        are first needed.
 
         Raises:
             StoreError: the store failed.
@@ -419,9 +424,9 @@ class Memory(StoredWorking):
     async def load_newest(
         self, reading: ThreadReading, *, other_tokens: int = 0, goes_on: bool = False
     ) -> Loaded:
-        """Returns the messages of a thread that an agent is given, and stores where the token
-        budget cut. `other_tokens`: tokens of what is sent besides. `goes_on`: the last exchange
-        continues, without a new prompt."""
+        """Returns from the memory the messages of a thread that an agent is given, and stores where
+        the token budget cut. `other_tokens`: tokens of what is sent besides. `goes_on`: the last
+        exchange continues, without a new prompt."""
         loaded = await load_newest(reading, self.window, other_tokens=other_tokens, goes_on=goes_on)
         thread = reading.thread
         if thread is not None and loaded.trimmed > thread.trimmed and not self.read_only:
@@ -430,7 +435,7 @@ class Memory(StoredWorking):
         return loaded
 
     async def keep_state(self, state: ThreadState) -> None:
-        """Writes the state of a run if it changed.
+        """Writes the state of a run into the memory if it changed.
 
         Raises:
             StoreError: it cannot be written.
@@ -446,6 +451,7 @@ class Memory(StoredWorking):
         return self._title_tasks.begin(self._make_title(self.titles, thread_id, ask), thread_id)
 
     async def _make_title(self, titles: Titles, thread_id: str, ask: AskModel) -> None:
+        """Makes the title of a thread of the memory, and stores it."""
         thread = await self.thread(thread_id)
         # Another run, or a person, may have given it one since this run read the thread.
         if thread is None or thread.title:
@@ -465,7 +471,8 @@ class Memory(StoredWorking):
         await self._title_tasks.finish()
 
     async def close(self) -> None:
-        """Waits for titles that are being made, and closes the connections of the store."""
+        """Closes the memory: waits for titles that are being made, and closes the connections of
+        the store."""
         await self.finish()
         if self._recaller is not None:
             await self._recaller.close()

@@ -15,8 +15,8 @@ import msgspec
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.memo_text import remove_lines
 from dragoman.memory.memory_vectors import MemoryVectors, SharedBody
-from dragoman.memory.packing import Packed, digest_data, pack, to_microseconds, unpack
 from dragoman.memory.store import Batch, MessageQuery, Quote, Slot, SlotText, Store, ThreadQuery
+from dragoman.memory.stored_message import Packed, digest_data, pack, to_microseconds, unpack
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, find_spans, is_shown
 from dragoman.memory.thread_rules import (
     change_thread,
@@ -64,7 +64,7 @@ class _ThreadRecord:
         """Name of a slot → its text."""
 
     def set_rows(self, rows: list[_Row]) -> None:
-        """Replaces the rows."""
+        """Replaces the rows of the memory store's thread."""
         self.rows = rows
         self.indexes.clear()
         for index, row in enumerate(rows):
@@ -75,6 +75,7 @@ class MemoryStore:
     """A `Store` that threads and event loops may share."""
 
     def __init__(self) -> None:
+        """Creates an empty store in the process's memory."""
         self._threads: dict[str, _ThreadRecord] = {}
         self._bodies: dict[bytes, _Body] = {}
         self._uses: Counter[bytes] = Counter()
@@ -183,7 +184,7 @@ class MemoryStore:
         version: int | None,
         time: datetime,  # noqa: ARG002 - of databases
     ) -> SlotText:
-        """As `Store.write_slot`."""
+        """Writes a slot of the in-memory store, as `Store.write_slot`."""
         with self._lock:
             record = self._threads.get(slot.thread_id or "")
             slots = self._find_slots(slot)
@@ -198,8 +199,8 @@ class MemoryStore:
         """Closes the store, as `Store.close`. What it holds stays."""
 
     def _find_slots(self, slot: Slot) -> dict[str, SlotText]:
-        """Returns the slots, by name, of the thread or resource that a slot belongs to. Empty if
-        that is unknown; nothing may be added to it then."""
+        """Returns from memory the slots, by name, of the thread or resource that a slot belongs to.
+        Empty if that is unknown; nothing may be added to it then."""
         if slot.thread_id is None:
             return self._resources.get(slot.resource_id or "", {})
         record = self._threads.get(slot.thread_id)
@@ -208,7 +209,8 @@ class MemoryStore:
     def _begin_branch(
         self, record: _ThreadRecord, thread: Thread, spans: tuple[Span, ...], batch: Batch
     ) -> Branch | None:
-        """Returns the new branch that a batch begins, or None if it continues the visible one."""
+        """Returns the in-memory thread's new branch that a batch begins, or None if it continues
+        the visible one."""
         if batch.after is None:
             return None
         index = _find_index(record, spans, batch.after)
@@ -238,7 +240,7 @@ class MemoryStore:
         body: bytes,
         time: datetime,
     ) -> None:
-        """Appends a message, or replaces the row at `index`."""
+        """Appends a message in memory, or replaces the row at `index`."""
         row = _Row(
             message.id or "",
             record.end,
@@ -260,7 +262,8 @@ class MemoryStore:
             self._forget_quotes({old.body})
 
     def _note_quotes(self, record: _ThreadRecord, quotes: Sequence[Quote]) -> None:
-        """Notes what the memos of a batch quote. Lines whose message was deleted meanwhile go."""
+        """Notes in memory what the memos of a batch quote. Lines whose message was deleted
+        meanwhile go."""
         lost: defaultdict[_Row, set[int]] = defaultdict(set)
         for quote in quotes:
             quoting = next((row for row in record.rows if row.message_id == quote.memo_id), None)
@@ -277,8 +280,8 @@ class MemoryStore:
             self._rewrite_memo(record, row, numbers)
 
     def _forget_quotes(self, digests: set[bytes]) -> None:
-        """Removes from memos the lines that quote these bodies, unless the memo's owner has
-        another message with the body."""
+        """Removes from in-memory memos the lines that quote these bodies, unless the memo's owner
+        has another message with the body."""
         # Few bodies are memos, so that all threads are searched only if one is concerned.
         quoting = {
             memo for memo, lines in self._quotes.items() if not digests.isdisjoint(lines.values())
@@ -291,7 +294,7 @@ class MemoryStore:
                     self._rewrite_memo(record, row, numbers)
 
     def _bodies_of(self, thread: Thread) -> set[bytes]:
-        """Returns the bodies of a thread's messages, and of all threads of its owner."""
+        """Returns the in-memory bodies of a thread's messages, and of all threads of its owner."""
         owner = thread.resource_id
         return {
             row.body
@@ -302,7 +305,7 @@ class MemoryStore:
         }
 
     def _rewrite_memo(self, record: _ThreadRecord, row: _Row, numbers: set[int]) -> None:
-        """Rewrites a memo without these lines; one that has no other goes."""
+        """Rewrites an in-memory memo without these lines; one that has no other goes."""
         memo = remove_lines(self._load_message(record.thread.id, row).message, numbers)
         rows = [*record.rows]
         index = rows.index(row)
@@ -320,7 +323,8 @@ class MemoryStore:
         self._release_body(row.body)
 
     def _find_rows(self, query: MessageQuery) -> Iterator[tuple[str, _Row]]:
-        """Yields the rows that a query finds: by position in one thread, by time across threads."""
+        """Yields the in-memory rows that a query finds: by position in one thread, by time across
+        threads."""
         if query.thread_id is not None:
             yield from self._iterate_rows(query)
             return
@@ -330,7 +334,7 @@ class MemoryStore:
         yield from reversed(matches) if query.newest_first else matches
 
     def _iterate_rows(self, query: MessageQuery) -> Iterator[tuple[str, _Row]]:
-        """Yields matching rows thread by thread, each thread in its order."""
+        """Yields matching in-memory rows thread by thread, each thread in its order."""
         conditions = self._make_conditions(query)
         thread_ids = [*self._threads] if query.thread_id is None else [query.thread_id]
         for thread_id in thread_ids:
@@ -350,7 +354,8 @@ class MemoryStore:
             yield SharedBody(thread_id, row.message_id, row.body)
 
     def _make_conditions(self, query: MessageQuery) -> list[Callable[[_Row], bool]]:
-        """Returns the conditions on a row that a query sets, apart from its thread and branch."""
+        """Returns the conditions on an in-memory row that a query sets, apart from its thread and
+        branch."""
         conditions: list[Callable[[_Row], bool]] = []
         if (ids := query.ids) is not None:
             conditions.append(lambda row: row.message_id in ids)
@@ -371,7 +376,7 @@ class MemoryStore:
         return conditions
 
     def _load_message(self, thread_id: str, row: _Row) -> StoredMessage:
-        """Returns the message of a row with its place in the thread."""
+        """Returns the message of an in-memory row with its place in the thread."""
         body = self._bodies[row.body]
         attachments = [self._attachments[digest] for digest in body.attachments]
         message = unpack(
@@ -386,7 +391,7 @@ class MemoryStore:
         )
 
     def _store_body(self, part: Packed) -> bytes:
-        """Stores a body, or counts one more use of an equal one. Returns its digest."""
+        """Stores a body in memory, or counts one more use of an equal one. Returns its digest."""
         row, attachments = part
         body_digest: bytes = row["digest"]
         self._uses[body_digest] += 1
@@ -401,7 +406,8 @@ class MemoryStore:
         return body_digest
 
     def _release_body(self, digest: bytes) -> None:
-        """Counts one use less of a body; drops it, and its attachments, after the last."""
+        """Counts one use less of an in-memory body; drops it, and its attachments, after the
+        last."""
         self._uses[digest] -= 1
         if self._uses[digest]:
             return
@@ -417,7 +423,7 @@ class MemoryStore:
 
 
 def _find_index(record: _ThreadRecord, spans: tuple[Span, ...], message_id: str) -> int | None:
-    """Returns the index of the visible message with that id, or None."""
+    """Returns the index of the visible message with that id in the memory store's rows, or None."""
     indexes = record.indexes.get(message_id, ())
     return next(
         (
@@ -435,8 +441,9 @@ def _find_end(query: MessageQuery | ThreadQuery) -> int | None:
 
 
 def open_store(url: str) -> Store:
-    """Returns the store for a URL: `memory:` (ends with the process), `sqlite:///path`, or
-    `postgresql://user:password@host/database`. Tables are created or migrated on first use.
+    """Returns the message store for a URL, such as a memory store: `memory:` (ends with the
+    process), `sqlite:///path`, or `postgresql://user:password@host/database`. Tables are created or
+    migrated on first use.
 
     Raises:
         SettingsError: the URL is of another kind, its folder is not there, or a package is missing.

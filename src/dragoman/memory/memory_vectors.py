@@ -48,8 +48,8 @@ class MemoryVectors:
         read: Callable[[MessageQuery], Iterable[SharedBody]],
         lock: threading.Lock,
     ) -> None:
-        """`texts`: the texts of all contents, in the order of writing. `read`: finds messages.
-        `lock`: held while the store changes."""
+        """Creates the vector store in the process's memory. `texts`: the texts of all contents, in
+        the order of writing. `read`: finds messages. `lock`: held while the store changes."""
         self._texts, self._read, self._lock = texts, read, lock
         self._vectors: dict[bytes, list[_Coded]] = {}
         self._model = ("", 0)
@@ -57,7 +57,7 @@ class MemoryVectors:
         """Number of vectors that searches have compared exactly."""
 
     async def missing(self, model: str, *, limit: int) -> list[Unembedded]:
-        """As `VectorStore.missing`."""
+        """Returns in-memory contents without vectors, as `VectorStore.missing`."""
         with self._lock:
             if self._model[0] != model:
                 self._vectors.clear()
@@ -70,7 +70,7 @@ class MemoryVectors:
         return missing[:limit]
 
     async def upsert(self, model: str, embedded: Sequence[Embedded]) -> None:
-        """As `VectorStore.upsert`."""
+        """Stores vectors in memory, as `VectorStore.upsert`."""
         packed = [(item.key, [*_pack_all(item.vectors)]) for item in embedded]
         lengths = [len(vector) for _, vectors in packed for _, vector in vectors]
         with self._lock:
@@ -85,7 +85,7 @@ class MemoryVectors:
                     self._vectors.setdefault(key, vectors)
 
     async def query(self, query: VectorQuery) -> list[VectorMatch]:
-        """As `VectorStore.query`."""
+        """Searches the in-memory vectors, as `VectorStore.query`."""
         vector = pack_vector(query.vector)
         # Held for the whole search, so that no message is deleted meanwhile.
         with self._lock:
@@ -107,7 +107,7 @@ class MemoryVectors:
         return [*_find_matches(query, messages, scores)]
 
     async def delete(self, model: str) -> int:
-        """As `VectorStore.delete`."""
+        """Deletes in-memory vectors, as `VectorStore.delete`."""
         with self._lock:
             if self._model[0] != model:
                 return 0
@@ -124,7 +124,7 @@ class MemoryVectors:
 
 
 def _pack_all(several: Iterable[Sequence[float]]) -> Iterator[_Coded]:
-    """Yields vectors as they are stored, without those that have no direction."""
+    """Yields vectors as the in-memory store has them, without those that have no direction."""
     for numbers in several:
         if (packed := pack_vector(numbers)) is not None:
             yield make_sign_code(packed), packed
@@ -133,7 +133,8 @@ def _pack_all(several: Iterable[Sequence[float]]) -> Iterator[_Coded]:
 def _find_matches(
     query: VectorQuery, messages: Sequence[SharedBody], scores: Mapping[bytes, float]
 ) -> Iterator[VectorMatch]:
-    """Yields the messages of the best contents, as many contents as the query wants."""
+    """Yields the messages of the in-memory vectors' best contents, as many contents as the query
+    wants."""
     best = sorted(scores, key=lambda key: -scores[key])
     count = 0
     for key in best:

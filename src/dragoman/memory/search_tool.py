@@ -23,6 +23,7 @@ def make_search_tool(find: FindMessages) -> Tool:
 
     async def search_memory(query: str, context: ToolContext[Any]) -> list[Json]:
         # What the model reads anyway tells it nothing.
+        """Searches messages by the text that the model gives the tool."""
         seen = {message.id for message in context.messages}
         matches = [
             stored
@@ -40,6 +41,7 @@ def make_search_tool(find: FindMessages) -> Tool:
 
 
 def _describe(stored: StoredMessage, thread_id: str) -> Json:
+    """Describes a found message for the model, in the search tool's result."""
     described = describe_message(stored.message, int(stored.thread_id != thread_id))
     if described.pop("conversation", 0):
         described["from"] = "another conversation"

@@ -79,7 +79,7 @@ def make_window(last_messages: Any, tokens: Any, remove_tokens: Any) -> Window:
 
 
 def check_id(name: str, value: Any) -> str:
-    """Returns the id if every store can hold it.
+    """Returns an id given to `Memory` if every store can hold it.
 
     Raises:
         TypeError: it is no string.
@@ -93,7 +93,7 @@ def check_id(name: str, value: Any) -> str:
 
 
 def check_metadata(name: str, value: Any) -> Json:
-    """Returns a plain copy of metadata that every store can hold.
+    """Returns a plain copy of metadata given to `Memory`, which every store can hold.
 
     Raises:
         TypeError: it is no mapping.
@@ -113,7 +113,8 @@ def check_metadata(name: str, value: Any) -> Json:
 
 
 def check_filter(metadata: Any) -> Json:
-    """Returns the metadata fields that threads are searched by. Raises as `check_metadata` does."""
+    """Checks the argument `metadata` of `Memory.threads`: returns the fields that threads are
+    searched by. Raises as `check_metadata` does."""
     fields = check_metadata("metadata", metadata)
     for name, value in fields.items():
         if isinstance(value, (dict, list)):
@@ -124,7 +125,7 @@ def check_filter(metadata: Any) -> Json:
 
 
 def check_page(page: Any, per_page: Any) -> None:
-    """Raises `HistoryError` if the page numbers are invalid."""
+    """Raises `HistoryError` if the page numbers given to `Memory` are invalid."""
     if not _is_count(page):
         raise HistoryError(f"page must be a non-negative integer, not {page!r}")
     if per_page is not None and not _is_count(per_page):
@@ -146,7 +147,7 @@ def check_optional_id(name: str, value: str | None) -> str | None:
 
 
 def check_title(value: Any) -> str | None:
-    """Returns None, or the title if every store can hold it.
+    """Returns None, or the title given to `Memory` if every store can hold it.
 
     Raises:
         TypeError: it is no string.
@@ -160,7 +161,7 @@ def check_title(value: Any) -> str | None:
 
 
 def check_text(name: str, value: str, max_bytes: int | None = None) -> str:
-    """Returns the text if every store can hold it.
+    """Returns the text given to `Memory` if every store can hold it.
 
     Raises:
         HistoryError: databases refuse it, or it has over `max_bytes` bytes.

@@ -33,7 +33,8 @@ MOST_EXACT = 256
 
 
 def pack_vector(vector: Iterable[float]) -> bytes | None:
-    """Returns a vector as its length of 1 in 32-bit floats; None if it has no direction."""
+    """Returns a vector, whose signs are its code, as its length of 1 in 32-bit floats; None if it
+    has no direction."""
     numbers = array("f", vector)
     length = hypot(*numbers)
     if not isfinite(length) or not length:
@@ -48,8 +49,8 @@ def make_sign_code(packed: bytes) -> bytes:
 
 
 def find_bodies(code: bytes, pages: Iterable[Sequence[tuple[K, bytes]]]) -> set[K]:
-    """Returns the keys of the contents whose sign codes are nearest. `pages`: a key and a code for
-    each message; messages of one content have the same."""
+    """Searches sign codes: returns the keys of the contents whose sign codes are nearest. `pages`:
+    a key and a code for each message; messages of one content have the same."""
     wanted = int.from_bytes(code)
     keys: list[K] = []
     distances: list[int] = []
@@ -67,7 +68,7 @@ def find_bodies(code: bytes, pages: Iterable[Sequence[tuple[K, bytes]]]) -> set[
 
 
 def _find_nearest(distances: Sequence[int]) -> list[int]:
-    """Returns the indexes of the least distances, at most `MOST_EXACT`."""
+    """Returns the indexes of the sign codes with the least distances, at most `MOST_EXACT`."""
     # Sorting all of them would cost as much as comparing them.
     counts = sorted(Counter(distances).items())
     totals = accumulate(number for _, number in counts)
@@ -87,14 +88,15 @@ def _find_nearest(distances: Sequence[int]) -> list[int]:
 
 
 def compare(vector: Sequence[float], other: bytes) -> float:
-    """Returns the cosine of a vector and a packed one; -1 if they are of different lengths."""
+    """Compares exactly what the sign codes found: returns the cosine of a vector and a packed one;
+    -1 if they are of different lengths."""
     if 4 * len(vector) != len(other):
         return -1.0
     return dot_product(vector, unpack_vector(other))
 
 
 def unpack_vector(packed: bytes) -> array[float]:
-    """Returns the numbers of a packed vector."""
+    """Returns the numbers of a vector that `pack_vector` packed."""
     numbers = array("f")
     numbers.frombytes(packed)
     return numbers

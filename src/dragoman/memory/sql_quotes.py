@@ -9,9 +9,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Executable, bindparam, delete, or_, select, update
 
 from dragoman.memory.memo_text import remove_lines
-from dragoman.memory.packing import pack
 from dragoman.memory.sql_tables import bodies, messages, quotes, threads
 from dragoman.memory.store import Quote
+from dragoman.memory.stored_message import pack
 from dragoman.message import Message
 from dragoman.sql.engine import DIALECTS
 
@@ -28,8 +28,8 @@ class _Place(NamedTuple):
 
 
 def write_quotes(connection: Connection, thread_id: str, several: Sequence[Quote]) -> list[int]:
-    """Notes what the memos of a batch quote. Lines whose message was deleted meanwhile go. Returns
-    ids of bodies that no message may use any more."""
+    """Writes into the SQL tables what the memos of a batch quote. Lines whose message was deleted
+    meanwhile go. Returns ids of bodies that no message may use any more."""
     lost: defaultdict[_Place, set[int]] = defaultdict(set)
     statement = _insert_quotes(connection)
     for quote in several:
@@ -54,9 +54,9 @@ def write_quotes(connection: Connection, thread_id: str, several: Sequence[Quote
 
 
 def forget_quotes(connection: Connection, body_ids: Sequence[int]) -> list[int]:
-    """Removes from memos the lines that quote these bodies, unless the memo's owner has another
-    message with the body. Call it once the messages are deleted. Returns ids of bodies that no
-    message may use any more."""
+    """Removes from the memos in the SQL tables the lines that quote these bodies, unless the memo's
+    owner has another message with the body. Call it once the messages are deleted. Returns ids of
+    bodies that no message may use any more."""
     lines: defaultdict[_Place, set[int]] = defaultdict(set)
     rows = connection.execute(_SELECT_QUOTES, {"body_ids": body_ids}).all()
     # Equal texts share a body, so another message may still say what the line quotes.
@@ -68,7 +68,7 @@ def forget_quotes(connection: Connection, body_ids: Sequence[int]) -> list[int]:
 
 
 def _rewrite_memos(connection: Connection, lines: dict[_Place, set[int]]) -> list[int]:
-    """Rewrites memos without these lines; one that has no other goes."""
+    """Rewrites memos in SQL without the lines that quote; one that has no other goes."""
     for memo_row, numbers in lines.items():
         is_memo = (
             messages.c.thread_id == memo_row.thread_id,
@@ -88,7 +88,8 @@ def _rewrite_memos(connection: Connection, lines: dict[_Place, set[int]]) -> lis
 
 
 def _write_memo(connection: Connection, memo: Message, former_id: int, removed: set[int]) -> int:
-    """Writes the body of a memo that lost lines, and what the others quote. Returns its id."""
+    """Writes the SQL rows of a memo that lost lines: its body, and what its other lines quote.
+    Returns its id."""
     row, _ = pack(memo)
     connection.execute(
         DIALECTS[connection.dialect.name].insert(bodies).on_conflict_do_nothing(), row

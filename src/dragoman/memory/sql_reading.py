@@ -31,9 +31,9 @@ from sqlalchemy.sql.expression import TextualSelect
 
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.memory.packing import to_microseconds, unpack
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import MessageQuery, ThreadQuery
+from dragoman.memory.stored_message import to_microseconds, unpack
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, find_spans
 from dragoman.memory.thread_rules import split_words
 from dragoman.message import Message
@@ -98,7 +98,7 @@ def load_thread_row(row: Any) -> Thread:
 
 
 def select_threads(connection: Connection, query: ThreadQuery) -> list[Thread]:
-    """Returns the threads that a query finds."""
+    """Reads by SQL the threads that a query finds."""
     values = _without_none(
         {
             "ids": query.ids and list(query.ids),
@@ -119,7 +119,7 @@ def select_threads(connection: Connection, query: ThreadQuery) -> list[Thread]:
 
 @lru_cache(64)
 def _thread_selection(names: frozenset[str], newest_first: bool) -> Select[Any]:
-    """Returns the statement for a thread query with parameters of these names."""
+    """Returns the SELECT statement for a thread query with parameters of these names."""
     statement = select(*THREAD_COLUMNS)
     if "ids" in names:
         statement = statement.where(threads.c.thread_id.in_(bindparam("ids", expanding=True)))
@@ -131,7 +131,7 @@ def _thread_selection(names: frozenset[str], newest_first: bool) -> Select[Any]:
 
 
 def select_branches(connection: Connection, thread_id: str) -> dict[int, Branch]:
-    """Returns the branches of a thread by their numbers."""
+    """Reads by SQL the branches of a thread, by their numbers."""
     rows = connection.execute(
         select(branches).where(branches.c.thread_id == thread_id).order_by(branches.c.number)
     )
@@ -147,7 +147,7 @@ def select_branches(connection: Connection, thread_id: str) -> dict[int, Branch]
 
 
 def select_messages(connection: Connection, query: MessageQuery) -> list[StoredMessage]:
-    """Returns the messages that a query finds."""
+    """Reads by SQL the messages that a query finds."""
     if query.text is not None and not split_words(query.text):
         return []
     statement, values = make_selection(connection, query)
@@ -163,7 +163,7 @@ def select_messages(connection: Connection, query: MessageQuery) -> list[StoredM
 
 
 def make_selection(connection: Connection, query: MessageQuery) -> tuple[Select[Any], JsonMap]:
-    """Returns the statement for a message query and the values of its parameters."""
+    """Returns the SELECT statement for a message query and the values of its parameters."""
     spans: JsonMap = {}
     if query.thread_id is not None:
         spans = dump_spans(query.thread_id, _find_spans(connection, query.thread_id, query.branch))
@@ -194,8 +194,8 @@ def make_selection(connection: Connection, query: MessageQuery) -> tuple[Select[
 
 @lru_cache(256)
 def _message_selection(dialect: str, names: frozenset[str], newest_first: bool) -> Select[Any]:
-    """Returns the statement for a message query with parameters of these names. Cached, because
-    building one takes longer than running it.
+    """Returns the SELECT statement for a message query with parameters of these names. Cached,
+    because building one takes longer than running it.
 
     The rows are chosen before their bodies are joined, so that a database without statistics reads
     no more bodies than it gives.
@@ -224,8 +224,8 @@ def _message_selection(dialect: str, names: frozenset[str], newest_first: bool) 
 
 
 def span_condition(names: Collection[str]) -> ColumnElement[bool]:
-    """Returns the condition that a message is in the thread, and in one of its spans if there are
-    names for spans. `names`: of the parameters, as `dump_spans` gives them."""
+    """Returns the SQL condition that a message is in the thread, and in one of its spans if there
+    are names for spans. `names`: of the parameters, as `dump_spans` gives them."""
     in_thread = messages.c.thread_id == bindparam("thread_id")
     # A sum is looked up in no index: one that begins with the thread has all its rows.
     branch = messages.c.branch + literal_column("0")
@@ -240,7 +240,7 @@ def span_condition(names: Collection[str]) -> ColumnElement[bool]:
 
 
 def dump_spans(thread_id: str, spans: tuple[Span, ...] | None) -> Json:
-    """Returns the parameters of `span_condition`. `spans=None`: all branches of the thread."""
+    """Returns the SQL parameters of `span_condition`. `spans=None`: all branches of the thread."""
     values: Json = {"thread_id": thread_id}
     for number, span in enumerate(spans or ()):
         values[f"branch_{number}"] = span.branch
@@ -252,7 +252,7 @@ def dump_spans(thread_id: str, spans: tuple[Span, ...] | None) -> Json:
 def _find_spans(
     connection: Connection, thread_id: str, branch: int | None
 ) -> tuple[Span, ...] | None:
-    """Returns the spans that a branch shows; None for all branches."""
+    """Reads by SQL the spans that a branch shows; None for all branches."""
     if branch is None:
         return None
     # Branch 0 has no parents: nothing need be read.
@@ -263,7 +263,8 @@ def _find_spans(
 def _add_order(
     statement: Select[Any], columns: Any, names: Collection[str], newest_first: bool
 ) -> Select[Any]:
-    """Returns the statement with its order: by position in a thread, by time across threads."""
+    """Returns the SELECT statement with its order: by position in a thread, by time across
+    threads."""
     order = ["position"]
     if "thread_id" not in names:
         order = ["made_at", "thread_id", "position"]
@@ -274,7 +275,7 @@ def _add_order(
 
 
 def _add_limit(statement: Select[Any], names: Collection[str]) -> Select[Any]:
-    """Returns the statement with the limit and offset that the names contain."""
+    """Returns the SELECT statement with the limit and offset that the names contain."""
     if "limit" in names:
         statement = statement.limit(bindparam("limit", type_=Integer))
     if "offset" in names:
@@ -287,7 +288,7 @@ def _without_none(values: JsonMap) -> Json:
 
 
 def _metadata_condition(dialect: str, number: int, name: str, value: Any) -> ColumnElement[bool]:
-    """Returns the condition that a thread's metadata has this value under this name."""
+    """Returns the SQL condition that a thread's metadata has this value under this name."""
     if dialect == "postgresql":
         wanted = msgspec.json.encode({name: value}).decode()
         return text(f"dragoman_threads.metadata::jsonb @> CAST(:has_{number} AS jsonb)").bindparams(
@@ -313,7 +314,7 @@ def _quote_words(connection: Connection, words: str) -> str:
 
 
 def _select_bodies(dialect: str) -> Select[Any] | TextualSelect:
-    """Returns the statement that finds bodies whose text contains the parameter `words`."""
+    """Returns the SELECT statement that finds bodies whose text contains the parameter `words`."""
     if dialect == "postgresql":
         # Materialized, so that the search runs first and once, by its index.
         vector = func.to_tsvector(literal_column("'simple'"), bodies.c.text)
@@ -338,7 +339,7 @@ _SELECT_FILES = (
 
 
 def _load_files(connection: Connection, body_ids: Sequence[int]) -> defaultdict[int, list[bytes]]:
-    """Returns the file contents of these bodies, in order, by body id."""
+    """Reads by SQL the file contents of these bodies, in order, by body id."""
     files_by_body: defaultdict[int, list[bytes]] = defaultdict(list)
     unique_ids = sorted({*body_ids})
     for start in range(0, len(unique_ids), _CHUNK_SIZE):
@@ -349,8 +350,8 @@ def _load_files(connection: Connection, body_ids: Sequence[int]) -> defaultdict[
 
 
 def _load_message(row: Any, data: Sequence[bytes], *, damaged: bool) -> StoredMessage:
-    """Returns the message of a row with its place. `damaged`: an unreadable one comes back empty,
-    with its problem, instead of raising."""
+    """Returns the message of an SQL row with its place. `damaged`: an unreadable one comes back
+    empty, with its problem, instead of raising."""
     location: Json = {
         "thread_id": row.thread_id,
         "position": row.position,

@@ -14,7 +14,6 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, sele
 
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
-from dragoman.memory.packing import Packed, digest_data, to_microseconds
 from dragoman.memory.sql_quotes import forget_quotes, write_quotes
 from dragoman.memory.sql_reading import (
     THREAD_COLUMNS,
@@ -26,6 +25,7 @@ from dragoman.memory.sql_reading import (
 )
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import Batch
+from dragoman.memory.stored_message import Packed, digest_data, to_microseconds
 from dragoman.memory.thread import Branch, Span, Thread, find_spans
 from dragoman.memory.thread_rules import change_thread
 from dragoman.sql.engine import DIALECTS
@@ -113,7 +113,7 @@ def _make_statements(dialect: str) -> Statements:
 
 
 def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Thread:
-    """Writes a batch and returns the thread. `parts`: the stored form of each message.
+    """Saves a batch by SQL and returns the thread. `parts`: the stored form of each message.
 
     Raises:
         HistoryError: see `Store.save`.
@@ -167,7 +167,7 @@ def _write_messages(
     rows: Sequence[Json],
     spans: tuple[Span, ...],
 ) -> None:
-    """Writes messages at their positions; a visible message with the same id is replaced."""
+    """Saves messages by SQL at their positions; a visible message with the same id is replaced."""
     shown_rows: Json = {}
     if len(spans) > 1:  # a message of another branch may have the place: no index tells of it
         shown_rows = _find_shown(connection, rows, spans)
@@ -185,8 +185,8 @@ def _write_messages(
 
 
 def delete_thread(connection: Connection, thread_id: str) -> bool:
-    """Deletes a thread and all content that no other thread uses. Returns False if it does not
-    exist."""
+    """Deletes by SQL a thread and all content that no other thread uses. Returns False if it does
+    not exist."""
     # Locked first, so that no other process appends to the thread meanwhile.
     lock = select(threads.c.thread_id).where(threads.c.thread_id == thread_id).with_for_update()
     if connection.execute(lock).first() is None:
@@ -203,7 +203,7 @@ def delete_thread(connection: Connection, thread_id: str) -> bool:
 def delete_messages(
     connection: Connection, thread_id: str, ids: Sequence[str], at: datetime
 ) -> int:
-    """Deletes messages of a thread from all branches. Returns how many."""
+    """Deletes by SQL messages of a thread from all branches. Returns how many."""
     body_ids: list[int] = []
     for chunk in _split_chunks(ids):
         statement = delete(messages).where(
@@ -220,8 +220,8 @@ def delete_messages(
 def _take_positions(
     connection: Connection, statements: Statements, batch: Batch
 ) -> tuple[Thread, int, Thread]:
-    """Locks the thread and reserves positions for a batch. Returns the thread as it is to be, the
-    last reserved position, and the thread as it is stored now."""
+    """Locks the thread's SQL row and reserves positions for a batch. Returns the thread as it is to
+    be, the last reserved position, and the thread as it is stored now."""
     times = {"_updated_at": dump_date(batch.at), "_changed_at": to_microseconds(batch.at)}
     reserved = {"_thread_id": batch.thread_id, "_count": len(batch.messages), **times}
     row = connection.execute(statements.take, reserved).first()
@@ -241,7 +241,7 @@ def _take_positions(
 
 
 def _thread_row(thread: Thread) -> Json:
-    """Returns a thread as parameters of the statements."""
+    """Returns a thread as parameters of the SQL statements that save it."""
     return {
         "_thread_id": thread.id,
         "_resource_id": thread.resource_id,
@@ -261,7 +261,8 @@ def _begin_branch(
     spans: tuple[Span, ...],
     batch: Batch,
 ) -> Branch | None:
-    """Returns the new branch that a batch begins, or None if it continues the visible one."""
+    """Saves by SQL the new branch that a batch begins and returns it, or None if it continues the
+    visible one."""
     if batch.after is None:
         return None
     span_parameters = dump_spans(thread.id, spans)
@@ -287,7 +288,7 @@ def _begin_branch(
 
 
 def _find_shown(connection: Connection, rows: Sequence[Json], spans: tuple[Span, ...]) -> Json:
-    """Returns the visible messages that have the ids of these rows, by id."""
+    """Returns from SQL the visible messages that have the ids of these rows, by id."""
     span_parameters = dump_spans(rows[0]["_thread_id"], spans)
     statement = _shown_statement(frozenset(span_parameters))
     rows_by_id: Json = {}
@@ -299,14 +300,14 @@ def _find_shown(connection: Connection, rows: Sequence[Json], spans: tuple[Span,
 
 @cache
 def _shown_statement(names: frozenset[str]) -> Any:
-    """Returns the statement that finds visible messages by id."""
+    """Returns the SQL statement that finds visible messages by id."""
     columns = (messages.c.message_id, messages.c.position, messages.c.body_id)
     has_id = messages.c.message_id.in_(bindparam("ids", expanding=True))
     return select(*columns).where(span_condition(names), has_id)
 
 
 def _write_bodies(connection: Connection, statements: Statements, parts: Sequence[Packed]) -> None:
-    """Writes bodies and their files, sorted by digest so that two processes rarely block each
+    """Saves by SQL bodies and their files, sorted by digest so that two processes rarely block each
     other."""
     parts_by_digest = {
         row["digest"]: (row, attached) for row, attached in sorted(parts, key=_part_digest)
@@ -333,8 +334,8 @@ def _part_digest(part: Packed) -> bytes:
 
 
 def _release_bodies(connection: Connection, body_ids: Sequence[int]) -> None:
-    """Deletes what is left of bodies whose messages were deleted or replaced: lines of memos that
-    quote them, and those that no message uses."""
+    """Deletes by SQL what is left of bodies whose messages were deleted or replaced: lines of memos
+    that quote them, and those that no message uses."""
     unused = [*body_ids]
     for chunk in _split_chunks(sorted({*body_ids})):
         unused += forget_quotes(connection, chunk)
@@ -342,7 +343,7 @@ def _release_bodies(connection: Connection, body_ids: Sequence[int]) -> None:
 
 
 def _delete_unused(connection: Connection, body_ids: Sequence[int]) -> None:
-    """Deletes those of these bodies that no message uses, and the files that no body uses
+    """Deletes by SQL those of these bodies that no message uses, and the files that no body uses
     afterwards."""
     for chunk in _split_chunks(sorted({*body_ids})):
         unused = bodies.c.body_id.in_(chunk) & ~exists().where(
@@ -363,7 +364,7 @@ def _delete_unused(connection: Connection, body_ids: Sequence[int]) -> None:
 
 
 def _split_chunks(values: Sequence[T]) -> Iterator[list[T]]:
-    """Yields the values in lists of at most `_CHUNK_SIZE`."""
+    """Yields the values of an SQL statement in lists of at most `_CHUNK_SIZE`."""
     iterator = iter(values)
     while chunk := list(islice(iterator, _CHUNK_SIZE)):
         yield chunk

@@ -24,7 +24,7 @@ __all__ = ["read_slot", "write_slot"]
 
 
 def read_slot(connection: Connection, slot: Slot) -> SlotText:
-    """Returns the text in a slot, with version 0 if nothing was written."""
+    """Reads by SQL the text in a slot, with version 0 if nothing was written."""
     table, _, is_slot = _locate_slot(slot)
     column = _text_column(table)
     row = connection.execute(select(table.c[column], table.c.version).where(is_slot)).first()
@@ -34,7 +34,7 @@ def read_slot(connection: Connection, slot: Slot) -> SlotText:
 def write_slot(
     connection: Connection, slot: Slot, text: str, version: int | None, time: datetime
 ) -> SlotText:
-    """Writes a text and returns it with its version. See `Store.write_slot`."""
+    """Writes the text of a slot by SQL and returns it with its version. See `Store.write_slot`."""
     table, key, is_slot = _locate_slot(slot)
     thread = _lock_thread(connection, slot)
     stored = read_slot(connection, slot).version
@@ -71,7 +71,8 @@ def _text_column(table: Table) -> str:
 
 
 def _lock_thread(connection: Connection, slot: Slot) -> Thread | None:
-    """Returns the slot's thread, which nobody else changes until the transaction ends."""
+    """Returns the SQL row of the slot's thread, which nobody else changes until the transaction
+    ends."""
     if slot.thread_id is None:
         return None
     statement = select(*THREAD_COLUMNS).where(threads.c.thread_id == slot.thread_id)

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from dragoman.errors import StoreError
 from dragoman.memory import sql_reading, sql_saving, sql_slots
-from dragoman.memory.packing import pack
 from dragoman.memory.sql_tables import MIGRATIONS
 from dragoman.memory.sql_vectors import SqlVectors
 from dragoman.memory.store import Batch, MessageQuery, Slot, SlotText, ThreadQuery
+from dragoman.memory.stored_message import pack
 from dragoman.memory.thread import Branch, StoredMessage, Thread
 from dragoman.sql.database import Database
 
@@ -21,46 +21,47 @@ class SqlStore:
     """A `Store` in a database, which processes may share."""
 
     def __init__(self, url: str) -> None:
-        """Creates the store. `url`: as for `open_store`. Nothing is opened before the first use."""
+        """Creates the SQL store of messages. `url`: as for `open_store`. Nothing is opened before
+        the first use."""
         self.database = Database(url, MIGRATIONS, name="message store", failure=StoreError)
         """Its connections."""
         self.vectors = SqlVectors(self.database)
         """The vectors of its texts."""
 
     async def save(self, batch: Batch) -> Thread:
-        """Saves a batch, as `Store.save`."""
+        """Saves a batch in the SQL store, as `Store.save`."""
         parts = [pack(message) for message in batch.messages]
         return await self.database.write(
             lambda connection: sql_saving.save(connection, batch, parts)
         )
 
     async def messages(self, query: MessageQuery) -> list[StoredMessage]:
-        """Returns stored messages, as `Store.messages`."""
+        """Returns messages of the SQL store, as `Store.messages`."""
         return await self.database.read(
             lambda connection: sql_reading.select_messages(connection, query)
         )
 
     async def threads(self, query: ThreadQuery) -> list[Thread]:
-        """Returns stored threads, as `Store.threads`."""
+        """Returns threads of the SQL store, as `Store.threads`."""
         return await self.database.read(
             lambda connection: sql_reading.select_threads(connection, query)
         )
 
     async def branches(self, thread_id: str) -> list[Branch]:
-        """Returns a thread's branches, as `Store.branches`."""
+        """Returns a thread's branches from the SQL store, as `Store.branches`."""
         branches = await self.database.read(
             lambda connection: sql_reading.select_branches(connection, thread_id)
         )
         return list(branches.values())
 
     async def delete_thread(self, thread_id: str) -> bool:
-        """Deletes a thread, as `Store.delete_thread`."""
+        """Deletes a thread from the SQL store, as `Store.delete_thread`."""
         return await self.database.write(
             lambda connection: sql_saving.delete_thread(connection, thread_id)
         )
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
-        """Deletes messages, as `Store.delete_messages`."""
+        """Deletes messages from the SQL store, as `Store.delete_messages`."""
         return await self.database.write(
             lambda connection: sql_saving.delete_messages(connection, thread_id, ids, at)
         )
@@ -72,7 +73,7 @@ class SqlStore:
     async def write_slot(
         self, slot: Slot, text: str, version: int | None, time: datetime
     ) -> SlotText:
-        """As `Store.write_slot`."""
+        """Writes a slot of the SQL store, as `Store.write_slot`."""
         return await self.database.write(
             lambda connection: sql_slots.write_slot(connection, slot, text, version, time)
         )

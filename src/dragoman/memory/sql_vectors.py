@@ -59,13 +59,13 @@ class SqlVectors:
     """A `VectorStore` beside a `SqlStore`, in the same database."""
 
     def __init__(self, database: Database) -> None:
-        """`database`: the message store's."""
+        """Creates the vector store in an SQL database. `database`: the message store's."""
         self._database = database
         self.vectors_read = 0
         """Number of vectors that searches have compared exactly."""
 
     async def missing(self, model: str, *, limit: int) -> list[Unembedded]:
-        """As `VectorStore.missing`."""
+        """Returns by SQL the contents without vectors, as `VectorStore.missing`."""
         stored = await self._database.read(_select_embedding)
         if stored is None or stored.model != model:
             await self._database.write(lambda connection: _use_model(connection, model))
@@ -77,7 +77,7 @@ class SqlVectors:
         await self._database.write(lambda connection: _write_vectors(connection, model, packed))
 
     async def query(self, query: VectorQuery) -> list[VectorMatch]:
-        """As `VectorStore.query`."""
+        """Searches the vectors in SQL, as `VectorStore.query`."""
         vector = pack_vector(query.vector)
         if vector is None:
             return []
@@ -86,7 +86,7 @@ class SqlVectors:
         )
 
     async def delete(self, model: str) -> int:
-        """As `VectorStore.delete`."""
+        """Deletes vectors by SQL, as `VectorStore.delete`."""
         stored = await self._database.read(_select_embedding)
         if stored is None or stored.model != model:
             return 0
@@ -98,6 +98,7 @@ class SqlVectors:
     def _select_matches(
         self, connection: Connection, query: VectorQuery, vector: bytes
     ) -> list[VectorMatch]:
+        """Returns by SQL the messages whose vectors are nearest."""
         stored = _select_embedding(connection)
         if stored is None or (stored.model, stored.dimensions) != (query.model, len(vector) // 4):
             return []
@@ -127,8 +128,8 @@ def _pack_all(several: Iterable[Sequence[float]]) -> list[bytes]:
 
 
 def _fetch(connection: Connection, statement: _Selection, values: Any) -> Sequence[Any]:
-    """Returns the rows of a statement as the driver's own tuples, which cost a third of
-    SQLAlchemy's rows."""
+    """Returns the rows of an SQL statement for vectors as the driver's own tuples, which cost a
+    third of SQLAlchemy's rows."""
     with connection.execute(statement, values) as result:
         assert result.cursor is not None
         return result.cursor.fetchall()
@@ -141,7 +142,7 @@ def _select_embedding(connection: Connection) -> _Model | None:
 
 
 def _select_missing(connection: Connection, limit: int) -> list[Unembedded]:
-    """Returns bodies without vectors, newest first, by the index of those."""
+    """Selects bodies without vectors, newest first, by the index of those."""
     statement = (
         select(bodies.c.body_id, bodies.c.text)
         .where(bodies.c.embedded == literal_column("0"))
@@ -181,7 +182,7 @@ def _write_vectors(
 
 
 def _use_model(connection: Connection, model: str) -> None:
-    """Deletes the vectors of another model."""
+    """Deletes by SQL the vectors of another model."""
     stored = _select_embedding(connection)
     if stored is not None and stored.model == model:
         return
@@ -193,7 +194,7 @@ def _use_model(connection: Connection, model: str) -> None:
 
 
 def _delete_vectors(connection: Connection) -> int:
-    """Deletes all vectors, and notes that their bodies have none."""
+    """Deletes all vectors by SQL, and notes that their bodies have none."""
     count = connection.execute(delete(vectors)).rowcount
     connection.execute(update(bodies).where(bodies.c.embedded == 1).values(embedded=0))
     return count
@@ -224,7 +225,8 @@ def _code_selection(names: frozenset[str]) -> _Selection:
 
 @cache
 def _message_selection(names: frozenset[str]) -> _Selection:
-    """Returns the statement that finds the messages of a body in a scope, newest first."""
+    """Returns the SQL statement that finds, for a vector, the messages of a body in a scope, newest
+    first."""
     statement = select(messages.c.thread_id, messages.c.message_id)
     return (
         _in_scope(statement, names)
@@ -235,7 +237,7 @@ def _message_selection(names: frozenset[str]) -> _Selection:
 
 
 def _in_scope(statement: _Selection, names: frozenset[str]) -> _Selection:
-    """Returns the statement, for messages of one owner or thread alone."""
+    """Returns the SQL statement for vectors, for messages of one owner or thread alone."""
     if "thread_id" in names:
         statement = statement.where(messages.c.thread_id == bindparam("thread_id"))
     if "resource_id" in names:
@@ -248,7 +250,8 @@ def _in_scope(statement: _Selection, names: frozenset[str]) -> _Selection:
 def _find_messages(
     connection: Connection, query: VectorQuery, scope: dict[str, str], scores: dict[int, float]
 ) -> list[VectorMatch]:
-    """Returns the messages of the best bodies, as many bodies as the query wants."""
+    """Returns the messages of the bodies with the best vectors, as many bodies as the query
+    wants."""
     statement = _message_selection(frozenset(scope))
     matches: list[VectorMatch] = []
     count = 0

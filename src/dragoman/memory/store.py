@@ -170,8 +170,8 @@ class Store(Protocol):
     """
 
     async def save(self, batch: Batch) -> Thread:
-        """Writes a batch and returns the thread. A message with the id of a visible one replaces
-        it; the others are appended in order.
+        """Writes a batch into the store and returns the thread. A message with the id of a visible
+        one replaces it; the others are appended in order.
 
         Raises:
             HistoryError: there is no such thread, or there is one and `make` is `new`, or it is another resource's; no message has the id `after`.
@@ -192,14 +192,14 @@ class Store(Protocol):
         ...
 
     async def delete_thread(self, thread_id: str) -> bool:
-        """Deletes a thread with its messages, and all content that no other thread uses. Lines of
-        memos that quote one of them are deleted, too, unless the memo's owner has another message
-        with the same content. Returns False if it does not exist."""
+        """Deletes from the store a thread with its messages, and all content that no other thread
+        uses. Lines of memos that quote one of them are deleted, too, unless the memo's owner has
+        another message with the same content. Returns False if it does not exist."""
         ...
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
-        """Deletes messages from all branches, and the lines of memos that quote them, as
-        `delete_thread` does. Returns how many. If there were any, `at` becomes the time of the
+        """Deletes messages of the store from all branches, and the lines of memos that quote them,
+        as `delete_thread` does. Returns how many. If there were any, `at` becomes the time of the
         thread's last change."""
         ...
 
@@ -211,8 +211,8 @@ class Store(Protocol):
     async def write_slot(
         self, slot: Slot, text: str, version: int | None, time: datetime
     ) -> SlotText:
-        """Replaces the text in a slot and returns it with its new version. A thread's slots are
-        deleted with the thread. `version`: the one that it replaces; `None`: any.
+        """Replaces the text in a slot of the store and returns it with its new version. A thread's
+        slots are deleted with the thread. `version`: the one that it replaces; `None`: any.
 
         Raises:
             ConflictError: the slot has another version. Nothing is written.
@@ -242,7 +242,7 @@ class Neighbours(msgspec.Struct, frozen=True):
 
 
 def make_page(items: Sequence[T], page: int, per_page: int | None) -> Page[T]:
-    """Returns a page of items that were read with one more than the page holds."""
+    """Returns a page of a store's items that were read with one more than the page holds."""
     page_items = tuple(items[:per_page])
     has_more = len(page_items) < len(items)
     return Page(items=page_items, page=page, per_page=per_page, has_more=has_more)
@@ -251,7 +251,8 @@ def make_page(items: Sequence[T], page: int, per_page: int | None) -> Page[T]:
 async def read_page(
     read: Callable[[Q], Awaitable[Sequence[T]]], query: Q, page: int, per_page: int | None
 ) -> Page[T]:
-    """Reads a page of a query's results, and one more to see if another page follows."""
+    """Reads from a store a page of a query's results, and one more to see if another page
+    follows."""
     if per_page is not None:
         query = msgspec.structs.replace(query, offset=page * per_page, limit=per_page + 1)
     return make_page([] if per_page == 0 else await read(query), page, per_page)
@@ -260,8 +261,8 @@ async def read_page(
 async def load_neighbours(
     store: Store, query: MessageQuery, neighbours: Neighbours
 ) -> list[StoredMessage]:
-    """Returns a message and its neighbours in the thread and branch of a query; none if the branch
-    does not show it."""
+    """Reads from a store a message and its neighbours in the thread and branch of a query; none if
+    the branch does not show it."""
     shown_query = MessageQuery(thread_id=query.thread_id, branch=query.branch)
     messages = await store.messages(
         msgspec.structs.replace(shown_query, ids=(neighbours.message_id,))

@@ -92,7 +92,8 @@ class Span(NamedTuple):
 
 
 def find_spans(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> tuple[Span, ...]:
-    """Returns the spans that a branch shows, the branch's own first, then those of its parents.
+    """Returns the spans (ranges of messages) that a branch of a thread shows, the branch's own
+    first, then those of its parents.
 
     Raises:
         HistoryError: the thread has no such branch.
@@ -108,7 +109,8 @@ def find_spans(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> t
 
 
 def is_shown(spans: tuple[Span, ...], branch: int, position: int) -> bool:
-    """True if one of the spans contains the message at this position of a branch."""
+    """True if one of the spans that a thread's branch shows contains the message at this
+    position."""
     return any(
         span.branch == branch and (span.until is None or position <= span.until) for span in spans
     )

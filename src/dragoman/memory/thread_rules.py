@@ -66,8 +66,8 @@ def change_thread(batch: Batch, thread: Thread | None) -> Thread:
 
 
 def check_slot(slot: Slot, thread: Thread | None, stored: int, version: int | None) -> None:
-    """Checks that a slot may be written. `thread`: the slot's thread, or None. `stored`: the
-    slot's version. `version`: the version to replace, or None for any.
+    """Checks the rule by which a slot of a thread may be written. `thread`: the slot's thread, or
+    None. `stored`: the slot's version. `version`: the version to replace, or None for any.
 
     Raises:
         ThreadNotFoundError: the thread does not exist, or is another resource's.
@@ -100,7 +100,7 @@ def is_owned(thread: Thread, resource_id: str | None) -> bool:
 
 
 def matches_query(thread: Thread, query: ThreadQuery) -> bool:
-    """True if a query finds the thread."""
+    """True if by the rules of all stores a query finds the thread."""
     return (
         (query.ids is None or thread.id in query.ids)
         and is_owned(thread, query.resource_id)
@@ -127,10 +127,12 @@ def _is_same_value(value: Any, other: Any) -> bool:
 
 
 def clone_messages(messages: Iterable[Message], new_id: Callable[[], str]) -> tuple[Message, ...]:
-    """Returns the messages with new ids. A turn named by a message keeps that message's new id."""
+    """Returns the messages of a thread's copy, with new ids. A turn named by a message keeps that
+    message's new id."""
     ids: dict[str, str] = {}
 
     def renew_id(old: str | None) -> str:
+        """Returns the new id in the cloned thread for a call or message."""
         if old is None:
             return new_id()
         if old not in ids:

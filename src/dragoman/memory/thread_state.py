@@ -26,7 +26,7 @@ class ThreadState:
     def __init__(
         self, store: Store, thread_id: str, resource_id: str | None, shared: SharedState
     ) -> None:
-        """`shared`: the state of the run."""
+        """Binds the shared state of a run to its thread. `shared`: the state of the run."""
         self._store, self._shared = store, shared
         self._slot = Slot(name="state", thread_id=thread_id, resource_id=resource_id)
         self._text: str | None = None
@@ -36,7 +36,7 @@ class ThreadState:
         self._changes = shared.changes - self._is_given
 
     async def load(self) -> None:
-        """Reads what the thread has, unless the run was given a state.
+        """Reads the state that the thread has, unless the run was given a state.
 
         Raises:
             StoreError: it cannot be read.
@@ -45,7 +45,8 @@ class ThreadState:
             self._text = (await self._store.read_slot(self._slot)).text
 
     def restore(self) -> bool:
-        """Gives the run the state that was read, and tells so. Returns False if there is none."""
+        """Gives the run the thread's state that was read, and tells so. Returns False if there is
+        none."""
         if self._is_given or not self._text:
             return False
         self._shared.replace(json_bytes.decode(self._text))
@@ -53,7 +54,8 @@ class ThreadState:
         return True
 
     async def keep(self, time: datetime) -> None:
-        """Writes the state if it changed. One that is too large is not kept, with a warning.
+        """Writes the state into the thread if it changed. One that is too large is not kept, with a
+        warning.
 
         Raises:
             StoreError: it cannot be written.

@@ -46,8 +46,8 @@ class Titles:
     def __init__(
         self, *, model: ModelChoice | None = None, instructions: str | None = None
     ) -> None:
-        """`model`: the model that makes them; `None`: the one that answered. `instructions`: what
-        it is told, in place of the usual words.
+        """Sets how threads get titles. `model`: the model that makes them; `None`: the one that
+        answered. `instructions`: what it is told, in place of the usual words.
 
         Raises:
             TypeError: an argument is of another type.
@@ -67,14 +67,14 @@ class TitleTasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, work: Coroutine[None, None, object], thread_id: str) -> asyncio.Task[None]:
-        """Does work in a task. What it raises is logged: a title is an aid."""
+        """Makes a title in a task. What it raises is logged: a title is an aid."""
         task = asyncio.create_task(_try_title(work, thread_id), name=f"dragoman-title-{thread_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def finish(self) -> None:
-        """Waits for the tasks of this event loop."""
+        """Waits for the titles that tasks of this event loop make."""
         loop = asyncio.get_running_loop()
         # A copy: other threads begin and end tasks.
         tasks = [task for task in tuple(self._tasks) if task.get_loop() is loop]
@@ -83,6 +83,7 @@ class TitleTasks:
 
 
 async def _try_title(work: Coroutine[None, None, object], thread_id: str) -> None:
+    """Makes a title; logs a failure instead of raising it."""
     try:
         async with asyncio.timeout(_SECONDS):
             await work
@@ -125,7 +126,7 @@ def clean_title(text: str) -> str | None:
 
 
 def _find_first(messages: Sequence[Message], role: Role) -> Message | None:
-    """Returns the first message of a role that says something."""
+    """Returns the first message of a role that says something a title can be made of."""
     return next(
         (
             message

@@ -72,8 +72,8 @@ class VectorStore(Protocol):
     one complies. The stores of dragoman have one each, in the same database."""
 
     async def missing(self, model: str, *, limit: int) -> list[Unembedded]:
-        """Returns contents that have no vector of this model yet, newest first. If the stored
-        vectors are another model's, they are deleted.
+        """Returns the store's contents that have no vector of this model yet, newest first. If the
+        stored vectors are another model's, they are deleted.
 
         Args:
             model: the embedding model.

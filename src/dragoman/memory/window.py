@@ -48,7 +48,8 @@ class ThreadReading:
     """
 
     def __init__(self, store: Store, thread: Thread | None) -> None:
-        """Reads nothing yet. `thread=None`: the thread does not exist and has no messages."""
+        """Starts to read a thread's window. Reads nothing yet. `thread=None`: the thread does not
+        exist and has no messages."""
         self.thread = thread
         """Its state when it was read; None if it does not exist."""
         self._store = store
@@ -60,7 +61,8 @@ class ThreadReading:
     async def before(
         self, later: Sequence[StoredMessage], count: int | None
     ) -> list[StoredMessage]:
-        """Returns the messages before `later`, oldest first: at most `count`, or all."""
+        """Returns the thread's messages before `later` for a window, oldest first: at most `count`,
+        or all."""
         # The cached messages from `later` on are skipped.
         end = len(self._messages)
         while later and end and self._messages[end - 1].position >= later[0].position:
@@ -74,7 +76,8 @@ class ThreadReading:
         return self._messages[max(0, end - count) : end]
 
     def trim(self, position: int) -> None:
-        """Drops the messages up to a position, as the stored thread now does."""
+        """Drops from the window's reading the messages up to a position, as the stored thread now
+        does."""
         assert self.thread is not None
         self.thread = msgspec.structs.replace(self.thread, trimmed=position)
         remaining = [message for message in self._messages if message.position > position]
@@ -82,7 +85,7 @@ class ThreadReading:
         self._messages = remaining
 
     async def _read(self, count: int | None) -> int:
-        """Reads earlier messages into the cache and returns how many there were."""
+        """Reads earlier messages of the thread for the window and returns how many there were."""
         assert self.thread is not None
         query = MessageQuery(
             thread_id=self.thread.id,
@@ -141,9 +144,9 @@ def count_tokens(*messages: Message) -> int:
 async def _load_count(
     reading: ThreadReading, count: int | None, *, goes_on: bool
 ) -> list[StoredMessage]:
-    """Loads about `count` messages that begin with an exchange: at least half as many, more if the
-    last exchange is longer. With `goes_on`: `count` messages before the last exchange, and that
-    exchange."""
+    """Loads the window of about `count` messages that begin with an exchange: at least half as
+    many, more if the last exchange is longer. With `goes_on`: `count` messages before the last
+    exchange, and that exchange."""
     if count is None:
         return await reading.before((), None)
     last: list[StoredMessage] = []
@@ -165,8 +168,8 @@ async def _load_count(
 async def _load_visible(
     reading: ThreadReading, later: Sequence[StoredMessage], count: int
 ) -> list[StoredMessage]:
-    """Returns `count` messages before `later`, or all there are, and the memos between and before
-    them, which do not count."""
+    """Returns for a window `count` messages before `later`, or all there are, and the memos between
+    and before them, which do not count."""
     loaded: list[StoredMessage] = []
     # One more shows whether the first message has memos before it.
     while (missing := count + 1 - _count_visible(loaded)) > 0:
@@ -195,7 +198,8 @@ def _choose_start(messages: Sequence[StoredMessage], starts: Sequence[int]) -> i
 async def _load_exchange(
     reading: ThreadReading, loaded: list[StoredMessage]
 ) -> list[StoredMessage]:
-    """Returns the last exchange as a whole. `loaded`: its end, if that is known."""
+    """Returns the smallest window: the last exchange as a whole. `loaded`: its end, if that is
+    known."""
     more = 0
     while more < _MAX_SEARCH:
         page = await reading.before(loaded, _PAGE_SIZE)
@@ -213,8 +217,8 @@ async def _load_exchange(
 async def _load_tokens(
     reading: ThreadReading, window: Window, other_tokens: int, max_tokens: int, *, goes_on: bool
 ) -> tuple[list[StoredMessage], int]:
-    """Loads messages until they exceed the budget. Returns them, and the tokens of everything that
-    is sent."""
+    """Loads the window of a token budget: messages until they exceed it. Returns them, and the
+    tokens of everything that is sent."""
     loaded: list[StoredMessage] = []
     if window.messages is not None:
         loaded = await _load_count(reading, window.messages, goes_on=goes_on)
@@ -229,7 +233,7 @@ async def _load_tokens(
 
 
 def _find_starts(messages: Sequence[Message]) -> list[int]:
-    """Returns the indexes at which messages may be cut: an exchange begins there, and no later
+    """Returns the indexes at which a window may begin: an exchange begins there, and no later
     result answers an earlier call."""
     called: set[str] = set()
     orphan = -1

@@ -28,8 +28,8 @@ import msgspec
 
 from dragoman import wires
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
-from dragoman.providers.address import find_base_url, find_written_url, join_url
 from dragoman.providers.auth import Auth, AuthResponse, Flow, Grant, Sign
+from dragoman.providers.base_url import find_base_url, find_written_url, join_url
 from dragoman.providers.keys import check_key, find_auth, request_headers
 from dragoman.providers.provider import ModelEndpoint, Provider
 from dragoman.request import HttpRequest
@@ -111,13 +111,15 @@ class Access:
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
         self._places: dict[str, ModelEndpoint] = {}
+        self.lacks_counts = False
+        """True once its API has said that it counts no tokens."""
         self._carried: deque[HttpRequest] = deque(maxlen=_RECENT)
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
 
     @property
     def endpoint(self) -> str:
-        """Returns the base URL in a form that is safe to show, or an empty text if only the
-        credentials or a server that has not started know it."""
+        """Returns the base URL of the access in a form that is safe to show, or an empty text if
+        only the credentials or a server that has not started know it."""
         provider = self.provider
         url = (
             find_written_url(provider, self._base_url, self._environment, self._system)
@@ -129,8 +131,8 @@ class Access:
         return public_url(join_url(url, ""))
 
     def check_key(self) -> None:
-        """Checks that requests would carry a key where the provider needs one. A function that
-        gives keys is not called.
+        """Checks that requests with this access would carry a key where the provider needs one. A
+        function that gives keys is not called.
 
         Raises:
             AuthenticationError: there is none.
@@ -147,8 +149,9 @@ class Access:
 
     @cached_property
     def identity(self) -> tuple[str, str]:
-        """Returns two digests of what requests carry: one of the plain headers, one of keys and
-        other secrets. A key function gets a random digest, because nobody knows its next key."""
+        """Returns two digests of what requests with this access carry: one of the plain headers,
+        one of keys and other secrets. A key function gets a random digest, because nobody knows its
+        next key."""
         key = self._api_key
         headers = {name.lower(): value for name, value in (self._headers or {}).items()}
         # Without a key the request itself will fail with a message; here the headers suffice.
@@ -174,8 +177,8 @@ class Access:
         return (await self.route(model, embeddings=embeddings)).base_url
 
     async def route(self, model: str, *, embeddings: bool = False) -> ModelRoute:
-        """Finds where `model` is asked; may start a local server for it. Results of `discovery` are
-        cached.
+        """Finds the access to `model`: where it is asked; may start a local server for it. Results
+        of `discovery` are cached.
 
         Args:
             model: name of the model.
@@ -212,8 +215,8 @@ class Access:
         return ModelRoute(endpoint.base_url, endpoint.quirks, key)
 
     async def send(self, request: HttpRequest, route: ModelRoute | None = None) -> Response:
-        """Sends a request with the provider's headers. A 401 is tried once more if credentials can
-        be renewed.
+        """Sends a request through this access, with the provider's headers. A 401 is tried once
+        more if credentials can be renewed.
 
         Args:
             request: `path` is the whole URL.
@@ -236,8 +239,8 @@ class Access:
     async def _send_renewed(
         self, request: HttpRequest, sent_request: HttpRequest, response: Response
     ) -> tuple[HttpRequest, Response]:
-        """Sends a request that got a 401 again with renewed credentials. Returns what was sent last
-        and its response."""
+        """Sends a request whose access was refused (401) again with renewed credentials. Returns
+        what was sent last and its response."""
         # Another task may have renewed the grant already: only the refused one is dropped.
         if self._grant is not None and self._grant.headers.items() <= sent_request.headers.items():
             self._grant = None
@@ -253,8 +256,8 @@ class Access:
         return renewed_request, await self._transport.send(renewed_request)
 
     def redact(self, error: DragomanError) -> DragomanError:
-        """Returns the same error without the keys of recent requests, which a provider may repeat
-        in its message."""
+        """Returns the same error without the access's keys, which a provider may repeat in its
+        message."""
         return redact(
             error,
             {
@@ -267,7 +270,8 @@ class Access:
     async def fetch(
         self, request: HttpRequest, route: ModelRoute | None = None
     ) -> tuple[Mapping[str, str], bytes]:
-        """Returns the whole answer to a request: headers, with names in lower case, and body.
+        """Sends a request with this access and returns the whole answer: headers, with names in
+        lower case, and body.
 
         Raises:
             DragomanError: as `send`.
@@ -283,8 +287,8 @@ class Access:
             raise
 
     async def _load_refusal(self, request: HttpRequest, response: Response) -> DragomanError:
-        """Reads the response of a refused request and returns its error. Keys that the response
-        repeats, as Google's do, are masked."""
+        """Reads the response to a request whose access was refused and returns its error. Keys that
+        the response repeats, as Google's do, are masked."""
         request_secrets = find_secrets(request.path, request.headers, request_body(request))
         try:
             body = await _read_error(response)
@@ -322,7 +326,8 @@ class Access:
         return request
 
     async def _load_credentials(self, key: str | None = None) -> _Credentials:
-        """Returns the credentials of the next request. `key`: one that was read already."""
+        """Returns the access's credentials for the next request. `key`: one that was read
+        already."""
         if key is None:
             key = await self._read_key()
         headers = dict(self._headers or {})
@@ -344,15 +349,14 @@ class Access:
         return _Credentials(headers, sign)
 
     async def _read_key(self) -> str | None:
-        """Returns the fixed key, or calls the key function, plain or async."""
+        """Returns the access's fixed key, or calls the key function, plain or async."""
         if self._api_key is None or isinstance(self._api_key, str):
             return self._api_key
         key = self._api_key()
         return await key if inspect.isawaitable(key) else key
 
     def _find_auth(self, key: str | None) -> Auth | None:
-        """Finds how the provider authorizes requests. Cached, unless a function supplies the
-        key."""
+        """Finds how the provider authorizes access. Cached, unless a function supplies the key."""
         if self._found is None or callable(self._api_key):
             self._found = find_auth(
                 self.provider,
@@ -364,8 +368,8 @@ class Access:
         return self._found
 
     async def _find_grant(self, flow: Callable[[float], Flow]) -> Grant:
-        """Returns the current grant, or runs the flow for a new one. Tasks that wait meanwhile
-        share its result or error."""
+        """Returns the access's current grant, or runs the flow for a new one. Tasks that wait
+        meanwhile share its result or error."""
         earlier_error = self._failed
         async with self._locks.setdefault(running_loop(), anyio.Lock()):
             now = self._clock()
@@ -387,8 +391,8 @@ class Access:
     async def _run_flow(
         self, flow: Generator[HttpRequest, AuthResponse, R], credentials: _Credentials | None = None
     ) -> R:
-        """Sends a flow's requests until it ends. `credentials`: for a flow that asks the provider
-        itself."""
+        """Sends the requests of an authorization flow until it ends. `credentials`: for a flow that
+        asks the provider itself."""
         with closing(flow):
             try:
                 request = next(flow)
@@ -413,7 +417,8 @@ def _digest_headers(headers: Mapping[str, str]) -> str:
 
 
 async def _read_error(response: Response) -> bytes:
-    """Reads the rest of an error response; if the connection breaks, returns what came before."""
+    """Reads the rest of a refused access's response; if the connection breaks, returns what came
+    before."""
     chunks: list[bytes] = []
     try:
         while data := await response.read():
@@ -424,8 +429,8 @@ async def _read_error(response: Response) -> bytes:
 
 
 def encoding_error(error: UnicodeEncodeError) -> InvalidRequestError:
-    """Returns the error for a text that UTF-8 cannot encode: half of a surrogate pair, as left by a
-    cut in UTF-16."""
+    """Returns the error for a text in a request that UTF-8 cannot encode: half of a surrogate pair,
+    as left by a cut in UTF-16."""
     excerpt = (
         error.object[max(0, error.start - 20) : error.end + 20]
         .encode("ascii", "backslashreplace")

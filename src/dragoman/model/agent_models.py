@@ -54,8 +54,8 @@ class Models:
         access_to: Callable[[Provider], Access] | None = None,
         profile: ModelProfile | None = None,
     ) -> None:
-        """Creates the models. `access_to`: returns the access to each provider, if several agents
-        share them. `profile`: what the user knows of the own model.
+        """Creates the models of an agent. `access_to`: returns the access to each provider, if
+        several agents share them. `profile`: what the user knows of the own model.
 
         Raises:
             SettingsError: a model string is malformed, no provider has that name, or two models of a fallback have one.
@@ -84,8 +84,8 @@ class Models:
 
     @property
     def name(self) -> str:
-        """Returns the full model string: the names that were given, otherwise the provider's
-        defaults."""
+        """Returns the full model string of the agent's model: the names that were given, otherwise
+        the provider's defaults."""
         string, provider = self.string, self.provider
         chat, embeddings = (
             string.chat or provider.chat_model,
@@ -130,7 +130,7 @@ class Models:
     def _fallback_models(
         self, first: ChatModel, fallbacks: Iterable[Fallback]
     ) -> dict[str, ChatModel]:
-        """Returns the models of fallbacks by model string, without the first model."""
+        """Returns the agent's models of fallbacks by model string, without the first model."""
         members = {first.string: first}
         for model in [model for layer in fallbacks for model in layer.models]:
             member = self._make_model(model)
@@ -143,7 +143,8 @@ class Models:
         return members
 
     def _make_model(self, model: str | Provider | None) -> ChatModel:
-        """Returns the chat model of a model string or record, without fallbacks. Made once."""
+        """Returns the agent's chat model of a model string or record, without fallbacks. Made
+        once."""
         string, provider = self._resolve(model)
         name = string.chat
         # `provider` alone means the model that the agent was given, not the provider's default.
@@ -182,8 +183,9 @@ class Models:
     def media_endpoint(
         self, media_kind: MediaKind, model: str | Provider | None = None
     ) -> MediaEndpoint:
-        """Returns what makes one kind of media. `model`: a model string, or a provider's record;
-        `None`: the default model of the agent's provider, or for images what its model string says.
+        """Returns what makes one kind of media for the agent. `model`: a model string, or a
+        provider's record; `None`: the default model of the agent's provider, or for images what its
+        model string says.
 
         Raises:
             SettingsError: there is no such provider, or it has no such endpoint, or no default model.
@@ -206,8 +208,8 @@ class Models:
         )
 
     def media(self, media_types: Sequence[str], model: ModelChoice | None = None) -> MediaModel:
-        """Returns the model that makes media of these types, with its fallbacks. `model`: in place
-        of the agent's.
+        """Returns the agent's model that makes media of these types, with its fallbacks. `model`:
+        in place of the agent's.
 
         Raises:
             SettingsError: there is no such provider, it makes no such media, or it has no default model.
@@ -224,7 +226,7 @@ class Models:
         return MediaModel(self.chat(model), media_types, name, self._make_image_model)
 
     def _make_image_model(self, access: Access, name: str) -> MediaEndpoint:
-        """Returns a model for images of the provider that is reached so."""
+        """Returns the agent's model for images of the provider that this access reaches."""
         from dragoman.model.media_endpoint import MediaEndpoint
 
         return MediaEndpoint(
@@ -258,7 +260,7 @@ class Models:
         return resolve_model(model)
 
     def _access_to(self, provider: Provider) -> Access:
-        """Returns the access to a provider. Made once."""
+        """Returns the agent's access to a provider. Made once."""
         if provider is self.provider:
             return self._access
         access = self._accesses.get(provider.name)
@@ -274,7 +276,7 @@ class Models:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Access:
-        """Returns a new access to a provider, or the shared one."""
+        """Returns a new access of the agent to a provider, or the shared one."""
         if self._shared is not None:
             return self._shared(provider)
         clock = self._clock
@@ -293,7 +295,7 @@ class Models:
 
 
 def _find_key_error(access: Access) -> AuthenticationError | None:
-    """Returns the error for a missing key, or None."""
+    """Returns the error for a missing key of an agent's model, or None."""
     try:
         access.check_key()
     except AuthenticationError as error:

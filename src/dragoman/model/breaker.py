@@ -41,8 +41,8 @@ Per = Literal["endpoint", "model"]
 
 
 def endpoint_failed(error: DragomanError) -> bool:
-    """True if the endpoint itself does not work: no connection, a timeout, no capacity, or a server
-    error."""
+    """True if the breaker counts a failure: the endpoint itself does not work: no connection, a
+    timeout, no capacity, or a server error."""
     # A request that a circuit blocked says nothing new about the endpoint.
     if isinstance(error, CircuitOpenError):
         return False
@@ -52,8 +52,8 @@ def endpoint_failed(error: DragomanError) -> bool:
 
 
 def check_per(owner: str, per: str) -> None:
-    """Raises `SettingsError` if `per` is none of `Per`. `owner`: name of the middleware, for the
-    message."""
+    """Raises `SettingsError` if the breaker's `per` is none of `Per`. `owner`: name of the
+    middleware, for the message."""
     if per not in get_args(Per):
         raise SettingsError(f'{owner}(per={per!r}) is unknown; it is "endpoint" or "model"')
 
@@ -95,7 +95,7 @@ class Breaker:
         on: Callable[[DragomanError], bool] = endpoint_failed,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """See the class.
+        """Creates the circuit breaker. See the class.
 
         Raises:
             SettingsError: a number is not above 0, or `per` is unknown.
@@ -122,7 +122,7 @@ class Breaker:
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """See `BatchMiddleware`."""
+        """Sends a request through the circuit breaker. See `BatchMiddleware`."""
         destination = target(request)
         # An unknown model: sending the request reports that.
         if destination is None:
@@ -132,8 +132,8 @@ class Breaker:
     async def _guard_request(
         self, request: ModelRequest, following: Batches, destination: Origin
     ) -> AsyncGenerator[list[Event], None]:
-        """Sends a request unless its endpoint's circuit is open, and notes whether the endpoint
-        works."""
+        """Sends a request unless the breaker has opened its endpoint's circuit, and notes whether
+        the endpoint works."""
         key = endpoint_key(destination, self._per)
         attempt = self._admit(key)
         if not isinstance(attempt, _Attempt):
@@ -150,7 +150,8 @@ class Breaker:
             self._end(key, attempt, works)
 
     def _admit(self, key: Origin) -> _Attempt | float:
-        """Returns an attempt if a request may go now, otherwise the seconds until one may."""
+        """Returns an attempt if the breaker lets a request go now, otherwise the seconds until one
+        may."""
         with self._lock:
             circuit = self._circuits.setdefault(key, _Circuit())
             if circuit.opened_at is None:
@@ -164,8 +165,8 @@ class Breaker:
             return circuit.trial
 
     def _end(self, key: Origin, attempt: _Attempt, works: bool | None) -> None:
-        """Records how a request ended. `works=None`: it was abandoned before any event, so it
-        proves nothing."""
+        """Records for the breaker how a request ended. `works=None`: it was abandoned before any
+        event, so it proves nothing."""
         with self._lock:
             circuit = self._circuits[key]
             if attempt.is_trial:
@@ -209,7 +210,7 @@ class _Circuit:
     __slots__ = ("failed", "opened_at", "trial")
 
     def __init__(self) -> None:
-        """Starts with a closed circuit, through which requests go."""
+        """Starts the breaker with a closed circuit, through which requests go."""
         self.failed: deque[float] = deque()
         """When requests failed, while the circuit was closed."""
         self.opened_at: float | None = None
@@ -219,7 +220,7 @@ class _Circuit:
 
 
 def _circuit_error(destination: Origin, per: Per, wait: float) -> CircuitOpenError:
-    """Returns the error for an endpoint whose circuit is open."""
+    """Returns the error for an endpoint whose circuit the breaker has opened."""
     subject = destination.provider
     if per == "model":
         subject += f":{destination.model}"

@@ -58,8 +58,9 @@ class StoredAnswer(msgspec.Struct, frozen=True):
 
 
 def is_complete(events: Sequence[Event], to: Origin) -> bool:
-    """True if these events are a whole answer of the model `to`: it was not cut, failed, retracted
-    or replaced by a fallback, has content, and all its tool calls can run."""
+    """True if these events may be cached: they are a whole answer of the model `to`: it was not
+    cut, failed, retracted or replaced by a fallback, has content, and all its tool calls can
+    run."""
     open_messages: set[str] = set()
     has_content = False
     for event in events:
@@ -113,7 +114,7 @@ def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
 def replay(
     answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime
 ) -> Iterator[list[Event]]:
-    """Yields a stored answer as a stream. Messages get new ids and the time `now`; tool calls keep
+    """Yields a cached answer as a stream. Messages get new ids and the time `now`; tool calls keep
     the provider's ids."""
     ids: dict[str, str] = {}
     batch: list[Event] = []
@@ -135,7 +136,8 @@ class _Stored(msgspec.Struct, frozen=True):
 def _renew_event(
     event: Event, ids: dict[str, str], new_id: Callable[[], str], now: datetime
 ) -> Event:
-    """Returns the event with its message's new id, and with the new time or the mark `cached`."""
+    """Returns the cached answer's event with its message's new id, and with the new time or the
+    mark `cached`."""
     message_id: str | None = getattr(event, "message_id", None)
     if message_id is None:
         return event
@@ -150,7 +152,7 @@ def _renew_event(
 
 
 def _split_delta(event: Event) -> list[Event]:
-    """Splits a text delta into short ones; returns any other event unchanged."""
+    """Splits a cached answer's text delta into short ones; returns any other event unchanged."""
     if not isinstance(event, PartDelta) or not isinstance(event.delta, str):
         return [event]
     starts = range(0, len(event.delta), _DELTA_LENGTH)
@@ -211,7 +213,8 @@ def cache_key(
 
 
 def _strip_identity(message: Message) -> Message:
-    """Returns a message as the model sees it: without ids, times, metadata, usage and marks."""
+    """Returns a message as the key of a cached answer counts it: without ids, times, metadata,
+    usage and marks."""
     content = message.content
     if any(isinstance(piece, MarkPart) for piece in content):
         content = tuple(piece for piece in content if not isinstance(piece, MarkPart))

@@ -42,8 +42,8 @@ class SqliteStore:
     what users said."""
 
     def __init__(self, url: str, max_entries: int) -> None:
-        """See `open_store`. `max_entries`: when there are more, what was not used for the longest
-        time is deleted."""
+        """Creates the response cache in an SQLite file. See `open_store`. `max_entries`: when there
+        are more, what was not used for the longest time is deleted."""
         self._path = make_url(url).database or ""
         self._url, self._most = url, max_entries
         self._engine: Engine | None = None
@@ -58,13 +58,13 @@ class SqliteStore:
         await run_sync(self._put_answer, key, value)
 
     async def close(self) -> None:
-        """See `CacheStore.close`."""
+        """Closes the response cache's SQLite file. See `CacheStore.close`."""
         engine, self._engine = self._engine, None
         if engine is not None:
             await run_sync(engine.dispose)
 
     def _get_answer(self, key: str) -> bytes | None:
-        """Returns the cached answer for a key, and notes that it was used."""
+        """Returns from SQLite the cached answer for a key, and notes that it was used."""
         with self._open_cache_file().begin() as connection:
             value = connection.execute(
                 select(_answers.c.value).where(_answers.c.key == key)
@@ -76,8 +76,8 @@ class SqliteStore:
             return value
 
     def _put_answer(self, key: str, value: bytes) -> None:
-        """Stores an answer under a key, and deletes the least recently used ones beyond the
-        limit."""
+        """Stores a cached answer in SQLite under a key, and deletes the least recently used ones
+        beyond the limit."""
         row = {"value": value, "used_at": time_ns()}
         oldest = select(_answers.c.key).order_by(_answers.c.used_at.desc()).offset(self._most)
         with self._open_cache_file().begin() as connection:

@@ -36,20 +36,21 @@ class MemoryCacheStore:
     """A store that ends with the process. Threads and event loops may share it."""
 
     def __init__(self, max_entries: int) -> None:
-        """Creates the store. `max_entries`: beyond it the least recently used entry is dropped."""
+        """Creates the cache store in the process's memory. `max_entries`: beyond it the least
+        recently used entry is dropped."""
         self._most = max_entries
         self._values: OrderedDict[str, bytes] = OrderedDict()
         self._lock = Lock()
 
     async def get(self, key: str) -> bytes | None:
-        """See `CacheStore.get`."""
+        """Returns a cached answer from memory. See `CacheStore.get`."""
         with self._lock:
             if (value := self._values.get(key)) is not None:
                 self._values.move_to_end(key)
             return value
 
     async def put(self, key: str, value: bytes) -> None:
-        """See `CacheStore.put`."""
+        """Keeps a cached answer in memory. See `CacheStore.put`."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
@@ -63,8 +64,8 @@ class MemoryCacheStore:
 
 
 def open_store(where: str, max_entries: int) -> CacheStore:
-    """Returns the store for a URL: `memory:` or `sqlite:///path`. Nothing is opened before the
-    first use.
+    """Returns the cache store for a URL: `memory:` or `sqlite:///path`. Nothing is opened before
+    the first use.
 
     Raises:
         SettingsError: the URL is of another kind, its folder is not there, or a package is missing.

@@ -32,12 +32,9 @@ import msgspec
 from dragoman import profiles, wires
 from dragoman.codec.digest import compute_prefix, prefix_without_digest
 from dragoman.codec.dump_cache import DumpedRequest, History
+from dragoman.codec.dump_losses import map_losses_before_repair, map_losses_to_input
+from dragoman.codec.dump_pieces import find_sent_messages
 from dragoman.codec.error_rules import find_request_id
-from dragoman.codec.history_pieces import (
-    find_sent_messages,
-    map_losses_before_repair,
-    map_losses_to_input,
-)
 from dragoman.codec.opening import Note, hide_opening
 from dragoman.errors import (
     DecodeError,
@@ -52,12 +49,12 @@ from dragoman.hooks import Hooks, ModelStart
 from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
-from dragoman.model.keep_prefix import drop_mismatches, keep_prefix
+from dragoman.model.keep_prefix import KeptRequest, drop_mismatches, keep_prefix
 from dragoman.model.learn_refusal import MOST_LESSONS, learn_refusal
 from dragoman.model.report_to_hooks import Watch
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import attach_profile
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Provider
 from dragoman.repair import trace_repair
 from dragoman.request import HttpRequest, ModelRequest, RunInfo
@@ -68,6 +65,8 @@ from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
 
 __all__ = ["ModelCaller", "unlink_request"]
 
+_NO_ENDPOINT = (404, 405, 501)
+"""Statuses of an API without the endpoint that is asked."""
 _CANCEL_SECONDS = 2.0
 """Seconds that a run which is left waits at most until an agent is told so."""
 _LINK = "previous_response_id"
@@ -83,6 +82,17 @@ class _OpenResponse(NamedTuple):
     losses: tuple[Loss, ...]
     route: ModelRoute
     note: Note
+
+
+class _AimedRequest(NamedTuple):
+    """A request with where it goes."""
+
+    request: ModelRequest
+    target: Origin
+    route: ModelRoute
+    kept: KeptRequest
+    places: Sequence[int]
+    """Position of each message that is sent among those of the request."""
 
 
 class _LoweredRequest(NamedTuple):
@@ -131,8 +141,8 @@ class ModelCaller:
         profile: ModelProfile | None = None,
         lowering_losses: tuple[Loss, ...] = (),
     ) -> AsyncGenerator[list[Event], None]:
-        """Sends a request and yields its events, one list per network read. A failure is a
-        `RunError` at the end.
+        """Calls the model: sends a request and yields its events, one list per network read. A
+        failure is a `RunError` at the end.
 
         Args:
             request: what is asked.
@@ -184,9 +194,9 @@ class ModelCaller:
     async def _open_response(
         self, lowered: _LoweredRequest, watch: Watch | None, losses: dict[Loss, None] | None
     ) -> _OpenResponse:
-        """Sends a request; if only its link to a stored response was refused, thinking that is
-        bound to another conversation, or a setting that the error names, sends it again without
-        that."""
+        """Makes the model call: sends the request; if only its link to a stored response was
+        refused, thinking that is bound to another conversation, or a setting that the error names,
+        sends it again without that."""
         lessons = 0
         while True:
             try:
@@ -209,25 +219,8 @@ class ModelCaller:
     async def _send_once(
         self, lowered: _LoweredRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
     ) -> _OpenResponse:
-        """Sends a request once, and returns the open response."""
-        request = lowered.request
-        route = await self.access.route(self._name)
-        messages, mark_places = find_sent_messages(request.messages)
-        request = request.replace(model=self._name)
-        if messages is not request.messages:
-            request = request.replace(messages=messages)
-        if self._agent is not None and request.run is None:
-            request = request.replace(run=RunInfo(self._new_id()))
-        # Some providers take a URL for a model's name, and a URL may hold a password.
-        name = public_url(self._name) if self._provider.by_url else self._name
-        target = Origin(self._provider.name, public_url(route.base_url), name)
-        kept = keep_prefix(
-            request,
-            target,
-            lambda endpoint: lowered.profile or self._find_profile(endpoint),
-            self.wire,
-        )
-        request, target = kept.request, kept.target
+        """Sends the request of a model call once, and returns the open response."""
+        request, target, route, kept, places = await self._aim_request(lowered)
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         quirks = attach_profile(route.quirks, self.wire, lowered.profile)
@@ -236,7 +229,7 @@ class ModelCaller:
             losses = map_losses_to_input(losses, kept.places)
         losses = [
             *lowered.losses,
-            *map_losses_to_input([*kept.losses, *losses], mark_places),
+            *map_losses_to_input([*kept.losses, *losses], places),
         ]
         if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
@@ -256,6 +249,62 @@ class ModelCaller:
             decoder = self._agent.decoder(origin=origin, new_id=self._new_id, tools=tools)
         return _OpenResponse(response, decoder, http.names, tuple(left_out), route, kept.note)
 
+    async def _aim_request(self, lowered: _LoweredRequest) -> _AimedRequest:
+        """Returns a request with the URL and the model that it goes to, and what it keeps of the
+        prefix."""
+        request = lowered.request
+        route = await self.access.route(self._name)
+        messages, places = find_sent_messages(request.messages)
+        request = request.replace(model=self._name)
+        if messages is not request.messages:
+            request = request.replace(messages=messages)
+        if self._agent is not None and request.run is None:
+            request = request.replace(run=RunInfo(self._new_id()))
+        # Some providers take a URL for a model's name, and a URL may hold a password.
+        name = public_url(self._name) if self._provider.by_url else self._name
+        target = Origin(self._provider.name, public_url(route.base_url), name)
+        kept = keep_prefix(
+            request,
+            target,
+            lambda endpoint: lowered.profile or self._find_profile(endpoint),
+            self.wire,
+        )
+        return _AimedRequest(kept.request, kept.target, route, kept, places)
+
+    async def count_tokens(
+        self, request: ModelRequest, profile: ModelProfile | None = None
+    ) -> int | None:
+        """Asks the provider how many tokens a request has. None: its API, or this endpoint, does not
+        count.
+
+        Raises:
+            DragomanError: as `events`.
+        """
+        wire = cast("Any", self.wire)
+        if self.access.lacks_counts or not hasattr(wire, "dump_count"):
+            return None
+        aimed = await self._aim_request(_LoweredRequest(request, profile, ()))
+        quirks = attach_profile(aimed.route.quirks, self.wire, profile)
+        http, _, _ = self._dump_model_request(aimed.request, aimed.target, quirks)
+        if isinstance(http.body, bytes):
+            http = msgspec.structs.replace(http, body=msgspec.json.decode(http.body))
+        asked = _with_url(wire.dump_count(http, quirks), aimed.route, retries=request.retries)
+        try:
+            _, body = await self.access.fetch(asked, aimed.route)
+        except DragomanError as error:
+            if error.status not in _NO_ENDPOINT:
+                raise
+            self.access.lacks_counts = True
+            return None
+        try:
+            return msgspec.convert(msgspec.json.decode(body)[wire.count_field], int)
+        except (msgspec.ValidationError, msgspec.DecodeError, LookupError, TypeError) as error:
+            raise DecodeError(
+                f"the answer holds no number of tokens in {wire.count_field}",
+                provider=self._provider.name,
+                body=body,
+            ) from error
+
     def _find_profile(self, endpoint: str | None) -> ModelProfile:
         """Returns the profile of the model at an endpoint."""
         return profiles.REGISTRY.find(self._provider, self._name, endpoint=endpoint)
@@ -263,8 +312,8 @@ class ModelCaller:
     def _dump_model_request(
         self, request: ModelRequest, target: Origin, quirks: Any
     ) -> tuple[HttpRequest, str, list[Loss]]:
-        """Writes a request. Returns it with the value for the answer's `Origin.prefix` and the
-        losses."""
+        """Writes the request of a model call. Returns it with the value for the answer's
+        `Origin.prefix` and the losses."""
         dump, wire = self.wire.dump_http, self.wire.name
         if request.verbatim is not None and (forward := get_serving(self.wire).forward) is not None:
             # A prefix is needed only to link to stored responses, which only this API has.
@@ -298,8 +347,8 @@ class ModelCaller:
     def _decode_network_read(
         self, open_response: _OpenResponse, data: bytes, read_error: ProviderError | None
     ) -> list[Event]:
-        """Decodes one network read into events. Empty `data`: the body has ended, or `read_error`
-        broke it."""
+        """Decodes one network read of a model call into events. Empty `data`: the body has ended,
+        or `read_error` broke it."""
         events = open_response.decoder.feed(data) if data else open_response.decoder.close()
         # Nearly every read is one delta, or the beginning of an event: the fast way out.
         if not events or (len(events) == 1 and type(events[0]) is PartDelta):
@@ -313,8 +362,8 @@ class ModelCaller:
         return events
 
     def _complete_starts(self, events: list[Event], response: _OpenResponse) -> list[Event]:
-        """Returns the events with the time, the request's losses and the note about the request
-        added to each message start."""
+        """Returns the events of a model call with the time, the request's losses and the note about
+        the request added to each message start."""
         return [
             msgspec.structs.replace(
                 event,
@@ -330,8 +379,8 @@ class ModelCaller:
     def _complete_error(
         self, error: DragomanError, headers: Mapping[str, str], read_error: ProviderError | None
     ) -> DragomanError:
-        """Returns the error with its provider and request id. A broken connection's error replaces
-        the decoder's complaint about half an event."""
+        """Returns the error of a model call with its provider and request id. A broken connection's
+        error replaces the decoder's complaint about half an event."""
         if isinstance(read_error, ProviderConnectionError) and not isinstance(error, DecodeError):
             error.__cause__ = read_error
         elif read_error is not None:
@@ -341,8 +390,8 @@ class ModelCaller:
         )
 
     async def _cancel_run(self, open_response: _OpenResponse, agent: AgentClient) -> None:
-        """Cancels the remote agent's run if the client left early and the protocol would let it go
-        on."""
+        """Cancels the remote agent's run, which a model call began, if the client left early and
+        the protocol would let it go on."""
         answer = getattr(open_response.decoder, "answer", None)
         run_id: str | None = getattr(answer, "run_id", None)
         # Empty once the answer has ended: then there is nothing to cancel.
@@ -354,8 +403,8 @@ class ModelCaller:
 
 
 def unlink_request(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
-    """Returns the request without its link to a stored response, if that link is what the provider
-    refused; otherwise None.
+    """Returns the request of a model call without its link to a stored response, if that link is
+    what the provider refused; otherwise None.
 
     A wire may link a request to a response that its provider stores, and send only the messages
     after it. If the provider has forgotten that response, the option `previous_response_id=None`
@@ -370,7 +419,7 @@ def unlink_request(request: ModelRequest, error: DragomanError) -> ModelRequest 
 
 
 def _with_url(http: HttpRequest, route: ModelRoute, *, retries: int | None) -> HttpRequest:
-    """Returns a wire's request with its complete URL and JSON headers."""
+    """Returns a model call's HTTP request with its complete URL and JSON headers."""
     # An agent's own URL, as A2A's, takes the messages without any path.
     url = join_url(route.base_url, http.path) if http.path else route.base_url
     headers = {"content-type": "application/json", **http.headers}
@@ -378,8 +427,8 @@ def _with_url(http: HttpRequest, route: ModelRoute, *, retries: int | None) -> H
 
 
 def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
-    """Returns losses with their positions in the original messages. Losses of the repair come first
-    and have them already."""
+    """Returns the losses of a model call with their positions in the original messages. Losses of
+    the repair come first and have them already."""
     _, repairs, sources = trace_repair(messages) if losses else ((), [], None)
     return (
         losses
@@ -389,7 +438,8 @@ def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]
 
 
 def _rename_call(event: Event, own_names: Mapping[str, str]) -> Event:
-    """Returns a tool call's event with the tool's own name in place of the one that was sent."""
+    """Returns a tool call's event with the tool's own name in place of the one that the model call
+    sent."""
     if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
         name = own_names.get(event.part.name)
         if name is not None:

@@ -77,7 +77,7 @@ class ChatModel:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """Creates the model. `access`: the way to the provider, if several models share one;
+        """Creates the chat model. `access`: the way to the provider, if several models share one;
         otherwise it is made from the arguments that follow. `provider_middleware`: what the
         provider needs, below all others. `others`: maps a model string to the model for requests
         with this string. `profile`: what the user knows of the model; it wins over all other
@@ -135,8 +135,8 @@ class ChatModel:
         return capability in self.providers[0].capabilities
 
     def find_profile(self, wire: str | None = None) -> ModelProfile:
-        """Returns what is known of the model. `wire`: name of the wire that it is asked by; `None`:
-        its own.
+        """Returns what is known of the chat model. `wire`: name of the wire that it is asked by;
+        `None`: its own.
 
         Raises:
             SettingsError: a file of profiles cannot be read.
@@ -147,7 +147,7 @@ class ChatModel:
         return known if self._profile is None else self._profile.for_wire(wire).over(known)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Event]:
-        """Sends a request and yields its events, one by one."""
+        """Sends a request to the chat model and yields its events, one by one."""
         async with aclosing(self.batches(request)) as batches:
             async for batch in batches:
                 for event in batch:
@@ -161,7 +161,7 @@ class ChatModel:
     def led_by(
         self, middleware: Sequence[Middleware], fallbacks: Mapping[str, ChatModel]
     ) -> ChatModel:
-        """Returns a copy of the model with these middlewares around its own. They may ask
+        """Returns a copy of the chat model with these middlewares around its own. They may ask
         `fallbacks` instead."""
         providers = (self.providers[0], *[model.providers[0] for model in fallbacks.values()])
         return self._copy_with(
@@ -173,8 +173,8 @@ class ChatModel:
         return self._copy_with(_middleware=(*self._middleware, layer))
 
     def variant(self, name: str, layer: Middleware) -> ChatModel:
-        """Returns another model of the same provider, which is reached in the same way. `layer`: a
-        middleware around each of its requests, below the choice of a model."""
+        """Returns another chat model of the same provider, which is reached in the same way.
+        `layer`: a middleware around each of its requests, below the choice of a model."""
         string = str(ModelString(self.provider.name, name))
         return self._copy_with(
             name=name,
@@ -187,7 +187,7 @@ class ChatModel:
         )
 
     def target(self, request: ModelRequest) -> Destination | None:
-        """Returns the destination of a request, by its model string; see `Target`."""
+        """Returns the destination of a chat model's request, by its model string; see `Target`."""
         try:
             model = self._find_model(request.model)
         except DragomanError:
@@ -208,8 +208,8 @@ class ChatModel:
     def providers_for(
         self, schema: JsonMap | None, settings: Settings | None = None
     ) -> tuple[Provider, ...]:
-        """Returns its `providers`, with what the profiles of their models say of typed output. One
-        whose wire has no form for `schema` (Anthropic's has none for recursion) lacks
+        """Returns the chat model's `providers`, with what the profiles of their models say of typed
+        output. One whose wire has no form for `schema` (Anthropic's has none for recursion) lacks
         `typed_output` here, where its tools can bring the value instead.
 
         Args:
@@ -232,7 +232,8 @@ class ChatModel:
         )
 
     def needs_json_text(self) -> bool:
-        """Returns whether it, or a fallback, is known to take neither an output schema nor tools.
+        """Returns whether the chat model, or a fallback, is known to take neither an output schema
+        nor tools.
 
         Raises:
             SettingsError: a file of profiles cannot be read.
@@ -241,8 +242,8 @@ class ChatModel:
         return any(profile.schema is False and profile.tools is False for profile in profiles)
 
     def _can_say(self, provider: Provider, schema: JsonMap) -> bool:
-        """Returns whether a request holds the schema. It is written for that only where there is
-        another way."""
+        """Returns whether a request to the chat model can hold the schema. It is written for that
+        only where there is another way."""
         if not provider.capabilities >= _EITHER_WAY:
             return True
         losses: list[Loss] = []
@@ -253,19 +254,20 @@ class ChatModel:
     def send_stream(
         self, messages: Iterable[Message], output_schema: JsonMap | None = None
     ) -> AsyncGenerator[ChatResult[Message], None]:
-        """Sends a conversation and yields the answer in chunks: the `output` of each is a message
-        that holds what is new. See `answer_chunks`."""
+        """Sends a conversation to the chat model and yields the answer in chunks: the `output` of
+        each is a message that holds what is new. See `answer_chunks`."""
         request = self.request.replace(messages=tuple(messages), output_schema=output_schema)
         return answer_chunks(self.batches(request))
 
     def _copy_with(self, **changes: Any) -> ChatModel:
-        """Returns a copy of the model with some attributes changed."""
+        """Returns a copy of the chat model with some attributes changed."""
         model = object.__new__(type(self))
         model.__dict__.update(self.__dict__, **changes)
         model.batches = model._wrap()
         return model
 
     def _wrap(self) -> Batches:
+        """Returns the chat model's call within its middlewares."""
         return (
             wrap(self._route_request, self._middleware, self.target)
             if self._middleware
@@ -273,7 +275,7 @@ class ChatModel:
         )
 
     def _route_request(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
-        """Goes on with a request at the model that it names, with what that one's provider
+        """Goes on with a request at the chat model that it names, with what that one's provider
         needs."""
         try:
             model = self._find_model(request.model)
@@ -288,7 +290,8 @@ class ChatModel:
         return wrap(model._call, model._provider_middleware, model.target)(request)
 
     def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
-        """Lowers a request to what the model accepts, and sends it. Yields batches of events."""
+        """Lowers a request to what the chat model accepts, and sends it. Yields batches of
+        events."""
         hooks = request.run.hooks if request.run is not None else find_active_hooks(self._hooks)
         try:
             profile = self._needed_profile(request)
@@ -301,12 +304,24 @@ class ChatModel:
             request, hooks, self.losses, profile=profile, lowering_losses=lowered
         )
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """Asks the provider how many tokens a request has: no answer is made, and nothing is paid.
+        `None`: its API does not count them; `tokens.request_tokens` estimates.
+
+        Raises:
+            DragomanError: as of a request for an answer.
+        """
+        model = self._find_model(request.model)
+        profile = model._needed_profile(request)
+        lowered, _ = lower_for(request, profile, model.wire.name)
+        return await model._caller.count_tokens(lowered, profile)
+
     def _needed_profile(self, request: ModelRequest) -> ModelProfile | None:
         """Returns the profile of the model, or None if nothing in the request depends on it."""
         return self.find_profile() if needs_profile(request, self.wire.name) else None
 
     def _find_model(self, string: str) -> ChatModel:
-        """Returns the model for a model string: this one or another."""
+        """Returns the chat model for a model string: this one or another."""
         if string in ("", self.string):
             return self
         if (fallback := self.fallbacks.get(string)) is not None:
@@ -330,8 +345,8 @@ async def _fail(error: DragomanError) -> AsyncGenerator[list[Event], None]:
 async def answer_chunks(
     batches: AsyncGenerator[list[Event], None],
 ) -> AsyncGenerator[ChatResult[Message], None]:
-    """Yields an answer in chunks: text as it comes, every other part when it is complete; the last
-    chunk has finish reason, usage and origin.
+    """Yields a chat model's answer in chunks: text as it comes, every other part when it is
+    complete; the last chunk has finish reason, usage and origin.
 
     `MessageAccumulator.accumulate` over all outputs, then `consolidate`, is the message.
 
@@ -356,7 +371,8 @@ class _Chunks:
         self._texts: dict[int, list[str]] = {}
 
     def feed(self, event: Event) -> ChatResult[Message] | None:
-        """Returns the chunk for one event, or None if the event adds nothing."""
+        """Returns the chunk of a chat model's answer for one event, or None if the event adds
+        nothing."""
         self._builder.add(event)
         start = self._builder.start
         # none yet, or it was dropped
@@ -386,7 +402,8 @@ class _Chunks:
         return ChatResult(message, thinking=message.thinking, id=start.message_id)
 
     def _last_chunk(self, finish: MessageFinished) -> ChatResult[Message]:
-        """Returns the last chunk of an answer, with finish reason, usage and metadata."""
+        """Returns the last chunk of a chat model's answer, with finish reason, usage and
+        metadata."""
         whole = self._builder.message().replace(content=())
         return ChatResult(
             whole,

@@ -58,14 +58,16 @@ class _Steps:
         self.losses = losses
 
     def record_event(self, event: Event) -> None:
-        """Records usage and losses from an event of a step that stays hidden."""
+        """Records usage and losses from an event of a step of constrained calling that stays
+        hidden."""
         if isinstance(event, MessageStarted):
             self.losses += event.losses
         elif isinstance(event, MessageFinished) and event.usage is not None:
             self.spent.append(event.usage)
 
     def complete_start(self, event: MessageStarted) -> MessageStarted:
-        """Returns the start of the visible message with the losses of all steps."""
+        """Returns the start of the visible message with the losses of all steps of constrained
+        calling."""
         return msgspec.structs.replace(
             event, losses=tuple(dict.fromkeys((*self.losses, *event.losses)))
         )
@@ -129,7 +131,8 @@ async def _choose_tool(
     tools: Mapping[str, ToolSpec],
     steps: _Steps,
 ) -> tuple[str | None, RunError | None]:
-    """Asks which tool to call. Returns its name (None: no tool), and the error if asking failed."""
+    """Asks a model without tool calling, by constrained output, which tool to call. Returns its
+    name (None: no tool), and the error if asking failed."""
     choice = request.settings.tool_choice
     if choice is not None and choice in tools:
         return choice, None
@@ -163,8 +166,8 @@ async def _stream_calls(
     tool: ToolSpec,
     steps: _Steps,
 ) -> AsyncIterator[Event]:
-    """Asks for a tool's arguments and yields a message with its calls; yields nothing if no call is
-    new."""
+    """Asks by constrained output for a tool's arguments and yields a message with its calls; yields
+    nothing if no call is new."""
     max_calls = 1 if request.settings.parallel_tool_calls is False else MAX_CALLS
     schema = arguments_schema(tool.input_schema, max_calls)
     question = _make_question(request, ask_arguments(exchange, tool, schema, max_calls), schema)
@@ -189,7 +192,7 @@ class _CallReader:
         self._message = Emitter(new_id)
 
     def feed(self, event: Event) -> list[Event]:
-        """Takes an event of the model and returns those of the message with calls."""
+        """Takes an event of the constrained model and returns those of the message with calls."""
         message = self._message
         self._steps.record_event(event)
         if isinstance(event, MessageStarted):
@@ -208,7 +211,7 @@ class _CallReader:
         return message.take()
 
     def _finish_with_calls(self, event: MessageFinished) -> None:
-        """Ends the message with calls, with the usage of all steps."""
+        """Ends the message with constrained calls, with the usage of all steps."""
         message, reason = self._message, event.finish_reason or FinishReason.unspecified
         is_complete = reason in _COMPLETE_REASONS
         if self._items.rest:
@@ -225,7 +228,7 @@ class _CallReader:
             )
 
     def _add_call(self, text: str) -> OpenPart:
-        """Opens a tool call in the message and adds the text of its arguments."""
+        """Opens a constrained tool call in the message and adds the text of its arguments."""
         message = self._message
         if not message.started and self._started is not None:
             message.begin(self._steps.complete_start(self._started))
@@ -241,8 +244,8 @@ def _open_stream(following: Next, request: ModelRequest) -> aclosing[AsyncGenera
 def _make_question(
     request: ModelRequest, messages: tuple[Message, ...], schema: JsonMap
 ) -> ModelRequest:
-    """Returns the request for a step: no tools, and no limit that could cut the answer. Its schema
-    keeps the answer short."""
+    """Returns the request for a step of constrained calling: no tools, and no limit that could cut
+    the answer. Its schema keeps the answer short."""
     settings = msgspec.structs.replace(
         _without_tools(request.settings, steady=True), max_tokens=None, stop=None
     )
@@ -252,7 +255,8 @@ def _make_question(
 
 
 def _without_tools(settings: Settings, *, steady: bool) -> Settings:
-    """Returns the settings without tool options. `steady`: temperature 0 unless one is set."""
+    """Returns the settings of a constrained request, without tool options. `steady`: temperature 0
+    unless one is set."""
     temperature = settings.temperature
     if steady and temperature is None:
         temperature = 0.0
@@ -262,7 +266,8 @@ def _without_tools(settings: Settings, *, steady: bool) -> Settings:
 
 
 def _call_key(tool: ToolSpec, text: str) -> tuple[str, bytes]:
-    """Returns a key that is equal for equal calls, also if the arguments do not parse."""
+    """Returns a key that is equal for equal constrained calls, also if the arguments do not
+    parse."""
     read: Callable[..., Json] = msgspec.json.decode
     try:
         return call_key(tool.name, read(text, type=dict))
@@ -281,7 +286,7 @@ class JsonItems:
     """
 
     def __init__(self) -> None:
-        """Starts before the first item of a JSON list that streams."""
+        """Starts before the first item of a JSON list of calls that streams."""
         self._text = ""
         self._position = 0
         self._begin = 0
@@ -295,7 +300,8 @@ class JsonItems:
         return self._text[self._begin :].strip(" \t\r\n")
 
     def feed(self, text: str) -> list[str]:
-        """Takes more text and returns the elements that it completes."""
+        """Takes more text of constrained calls and returns the elements of the list that it
+        completes."""
         self._text += text
         items: list[str] = []
         while self._position < len(self._text):
@@ -324,7 +330,7 @@ class JsonItems:
         return items
 
     def _end_item(self, items: list[str]) -> None:
-        """Adds the element that ends here, unless it is empty."""
+        """Adds the element of the streamed list that ends here, unless it is empty."""
         item = self._text[self._begin : self._position].strip(" \t\r\n")
         if item:
             items.append(item)

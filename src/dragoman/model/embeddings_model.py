@@ -22,7 +22,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
 from dragoman.message import Usage
 from dragoman.model.access import Access, Key, encoding_error
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
 from dragoman.result import BatchEmbeddingsResult, EmbeddingsResult, Vector
@@ -101,7 +101,8 @@ class EmbeddingsModel:
 
     @property
     def embeds_by_purpose(self) -> bool:
-        """True if a request says whether its texts are searched with, or to be found."""
+        """True if a request to the embeddings model says whether its texts are searched with, or to
+        be found."""
         query = EmbeddingsRequest(
             self.name, ("text",), "query", options=self.provider.embeddings_options
         )
@@ -114,7 +115,7 @@ class EmbeddingsModel:
     async def embed_query(
         self, text: str, **options: Unpack[EmbeddingsOptions]
     ) -> EmbeddingsResult:
-        """Returns the vector of a text to search with.
+        """Returns the embeddings model's vector of a text to search with.
 
         Raises:
             InvalidRequestError: the text is empty, or the model does not give so many dimensions.
@@ -129,8 +130,8 @@ class EmbeddingsModel:
     async def embed_documents(
         self, texts: Iterable[str], **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
-        """Returns the vectors of texts to be found, in the same order. Without texts no request is
-        sent.
+        """Returns the embeddings model's vectors of texts to be found, in the same order. Without
+        texts no request is sent.
 
         Many texts are sent in batches as the provider takes them, several at once. The first that
         fails stops the others, and its error is raised.
@@ -160,7 +161,8 @@ class EmbeddingsModel:
     async def _embed(
         self, texts: Sequence[str], purpose: Purpose, **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
-        """Checks the texts, sends them in batches, several at once, and joins the results."""
+        """Checks the texts to embed, sends them in batches, several at once, and joins the
+        results."""
         if unknown := options.keys() - EmbeddingsOptions.__annotations__.keys():
             raise TypeError(
                 f"embedding takes no argument {', '.join(sorted(unknown))}; it takes "
@@ -211,7 +213,8 @@ class EmbeddingsModel:
         return _join_results(results)
 
     async def _send(self, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """Sends one request and returns its vectors, checked for count and length."""
+        """Sends one request to the embeddings model and returns its vectors, checked for count and
+        length."""
         route = await self._access.route(self.name, embeddings=True)
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
         headers_sent = {"content-type": "application/json", **http.headers}
@@ -230,7 +233,7 @@ class EmbeddingsModel:
 
 
 def _check_texts(texts: Sequence[str]) -> None:
-    """Raises `InvalidRequestError` if a text is empty or no string."""
+    """Raises `InvalidRequestError` if a text to embed is empty or no string."""
     for index, text in enumerate(texts):
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - of callers without types
             raise InvalidRequestError(f"texts[{index}] must be a string, not {type(text).__name__}")
@@ -253,8 +256,8 @@ def _unsupported_message(provider: Provider) -> str:
 
 
 def _split_batches(texts: Iterable[str], size: int, characters: int | None) -> Iterator[list[str]]:
-    """Yields batches of at most `size` texts and `characters` characters; a longer text goes
-    alone."""
+    """Yields batches for the embeddings model of at most `size` texts and `characters` characters;
+    a longer text goes alone."""
     batch: list[str] = []
     batch_characters = 0
     for text in texts:
@@ -273,8 +276,8 @@ def _split_batches(texts: Iterable[str], size: int, characters: int | None) -> I
 def _check_result(
     result: BatchEmbeddingsResult, request: EmbeddingsRequest
 ) -> BatchEmbeddingsResult:
-    """Returns the result with a usage, estimated if none was reported. Raises if the vectors are
-    not those that were asked for."""
+    """Returns the embeddings with a usage, estimated if none was reported. Raises if the vectors
+    are not those that were asked for."""
     dimensions = request.dimensions
     lengths = {len(vector) for vector in result.embeddings}
     if result.count != len(request.texts) or len(lengths) != 1 or not min(lengths):
@@ -300,7 +303,8 @@ def _check_result(
 
 
 def _normalize(vector: Vector) -> Vector:
-    """Returns the vector at unit length. Vectors that Gemini and Mistral cut short need it."""
+    """Returns the embedding vector at unit length. Vectors that Gemini and Mistral cut short need
+    it."""
     length = sqrt(sum(number * number for number in vector))
     if not 0 < length < _NEARLY:
         return vector
@@ -308,7 +312,7 @@ def _normalize(vector: Vector) -> Vector:
 
 
 def _join_results(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
-    """Joins the results of all batches into one."""
+    """Joins the embeddings of all batches into one result."""
     first = results[0]
     usages = [result.usage for result in results if result.usage is not None]
     metadata = [result.metadata for result in results]
@@ -326,8 +330,8 @@ def _join_results(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsRe
 
 
 def _merge_metadata(first: Any, second: Any) -> Any:
-    """Merges two values of metadata: objects by key, numbers by sum, lists joined, otherwise the
-    later one."""
+    """Merges two values of embeddings' metadata: objects by key, numbers by sum, lists joined,
+    otherwise the later one."""
     match first, second:
         case dict(), dict():
             first_object, second_object = (

@@ -96,7 +96,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
     async def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """See `BatchMiddleware`."""
+        """Sends a request to the first model, then to its fallbacks. See `BatchMiddleware`."""
         models = self._order_models(request, target)
         failures: list[tuple[str, DragomanError]] = []
         for index, model in enumerate(models):
@@ -138,14 +138,14 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
     def _ask(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """Sends the request to one model, through the breaker if there is one."""
+        """Sends the request to one model of the fallback, through the breaker if there is one."""
         if self.breaker is None:
             return following(request)
         return self.breaker.batches(request, following, target)
 
     def _order_models(self, request: ModelRequest, target: Target) -> list[str]:
-        """Returns the model strings to ask, each model once. A turn that its provider paused can
-        only continue there."""
+        """Returns the model strings of the fallback to ask, each model once. A turn that its
+        provider paused can only continue there."""
         by_target = {_find_destination(request, target): request.model}
         for model in map(model_string, self.models):
             by_target.setdefault(_find_destination(request.replace(model=model), target), model)
@@ -162,7 +162,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         return [request.model]
 
     async def _is_refused(self, events: Iterable[Event]) -> bool:
-        """True if `on_answer` refuses the answer that these events tell."""
+        """True if the fallback's `on_answer` refuses the answer that these events tell."""
         answer = next(iter(fold(events)), None)
         if self.on_answer is None or answer is None:
             return False
@@ -237,7 +237,7 @@ def split_choice(model: ModelChoice) -> tuple[str | Provider, Fallback | None]:
 
 
 def model_string(model: str | Provider) -> str:
-    """Returns the model string of a model string or a provider's record.
+    """Returns for fallbacks the model string of a model string or a provider's record.
 
     Raises:
         SettingsError: the string is malformed.
@@ -249,7 +249,8 @@ def model_string(model: str | Provider) -> str:
 
 
 def _track_messages(events: Iterable[Event], open_messages: list[str]) -> None:
-    """Updates the ids of messages that have started and were not retracted."""
+    """Updates the ids of messages that a fallback must retract: those that have started and were
+    not retracted."""
     for event in events:
         if type(event) is MessageStarted:
             open_messages.append(event.message_id)
@@ -258,7 +259,7 @@ def _track_messages(events: Iterable[Event], open_messages: list[str]) -> None:
 
 
 def _find_destination(request: ModelRequest, target: Target) -> Origin:
-    """Returns the provider, endpoint and model of a request, to compare it with others."""
+    """Returns the provider, endpoint and model of a request, to compare it with other fallbacks."""
     destination = target(request)
     # An unknown model differs from all others by its model string.
     if destination is None:
@@ -284,7 +285,7 @@ async def _report_fallback(
 
 
 def _make_condition(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
-    """Returns one function for an error condition or several."""
+    """Returns one function for the error condition, or several, of a fallback."""
     expected = "classes of DragomanError, or functions of an error"
     conditions = (on,) if callable(on) else expect_sequence("on", on, expected)
     classes: list[type[DragomanError]] = []
@@ -306,7 +307,8 @@ def _make_condition(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
 def _attach_earlier(
     error: DragomanError, failures: Sequence[tuple[str, DragomanError]]
 ) -> DragomanError:
-    """Returns a copy of the last model's error that also names the earlier failures."""
+    """Returns a copy of the last model's error that also names the failures before the
+    fallbacks."""
     if not failures:
         return error
     final = copy(error)
@@ -321,7 +323,8 @@ def _attach_earlier(
 
 
 def _shorten(text: str) -> str:
-    """Cuts a provider's error message for the log after `_EXCERPT_LENGTH` characters."""
+    """Cuts a provider's error message for the log of a fallback after `_EXCERPT_LENGTH`
+    characters."""
     if len(text) <= _EXCERPT_LENGTH:
         return text
     return f"{text[:_EXCERPT_LENGTH]}…"

@@ -73,7 +73,8 @@ class FileFetcher:
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """See `BatchMiddleware`. Without links in the conversation no step stands between."""
+        """Fetches the linked files of a request and sends it. See `BatchMiddleware`. Without links
+        in the conversation no step stands between."""
         positions = find_link_positions(request.messages)
         if not positions or (destination := target(request)) is None:
             return following(request)
@@ -95,8 +96,8 @@ class FileFetcher:
     async def _replace_links(
         self, request: ModelRequest, places: LinkPositions, to: Destination
     ) -> ModelRequest:
-        """Returns the request with the bytes of files in place of the links that the target cannot
-        take."""
+        """Returns the request with the bytes of fetched files in place of the links that the target
+        cannot take."""
         if not self._every:
             places = find_unsendable(request, places, to)
         keys = _link_keys(request, places)
@@ -132,7 +133,7 @@ class FileFetcher:
         return {key: file for key, file in outcomes.items() if file is not None}
 
     def _is_allowed(self, url: str) -> bool:
-        """True if the policy allows the URL. Other links are sent on unchanged."""
+        """True if the policy allows fetching the URL. Other links are sent on unchanged."""
         try:
             self._policy.check_url(url)
         except InvalidRequestError:
@@ -155,6 +156,7 @@ class FileFetcher:
         limiter = asyncio.Semaphore(self._at_once)
 
         async def fetch_link(key: LinkKey, link: LinkPart) -> None:
+            """Fetches one linked file."""
             async with limiter:
                 if errors and self._on_failure == "error":
                     return
@@ -186,7 +188,7 @@ class FileFetcher:
 def _list_links(
     messages: Sequence[Message], positions: LinkPositions
 ) -> list[tuple[int, LinkPart]]:
-    """Returns each link at these positions, with the index of its message."""
+    """Returns each link to fetch at these positions, with the index of its message."""
     return [
         (number, link)
         for number, indexes in positions.items()
@@ -196,7 +198,7 @@ def _list_links(
 
 
 def _link_keys(request: ModelRequest, positions: LinkPositions) -> dict[tuple[int, str], LinkKey]:
-    """Returns the cache key of each link, by message index and URL."""
+    """Returns the cache key of each link to fetch, by message index and URL."""
     resource = request.run.resource_id if request.run is not None else None
     digests = {number: neutral_digest(request.messages[number]) for number in positions}
     return {

@@ -43,6 +43,7 @@ def make_image_request(
 
 
 def _list_images(message: Message) -> tuple[DataPart | LinkPart, ...]:
+    """Returns the images in a message, for an image request."""
     return tuple(
         [
             part
@@ -54,7 +55,7 @@ def _list_images(message: Message) -> tuple[DataPart | LinkPart, ...]:
 
 
 def _list_last_images(messages: Sequence[Message]) -> tuple[DataPart | LinkPart, ...]:
-    """Returns the images in the newest message of the model's."""
+    """Returns the images in the model's newest message, which an image request changes."""
     for message in reversed(messages):
         if message.role is Role.MODEL:
             return _list_images(message)

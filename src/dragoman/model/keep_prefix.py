@@ -21,11 +21,11 @@ from dragoman.codec.opening import (
     Note,
     Opening,
     Tools,
+    count_system_messages,
     digest_system,
     digest_tools,
     find_opening,
 )
-from dragoman.codec.sent_history import count_system_messages
 from dragoman.errors import DragomanError, InvalidRequestError
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
@@ -107,8 +107,9 @@ def keep_prefix(
 def find_unread_thinking(
     messages: Sequence[Message], target: Origin, profile: ModelProfile
 ) -> list[Loss]:
-    """Returns the thinking of other models of the provider that the model does not read. It is sent
-    all the same, since leaving it out would void what follows; the provider drops it.
+    """Returns the thinking of the provider's other models in the prefix that this model does not
+    read. It is sent all the same, since leaving it out would void what follows; the provider drops
+    it.
 
     Args:
         messages: the conversation.
@@ -130,8 +131,9 @@ def find_unread_thinking(
 
 
 def drop_mismatches(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
-    """Returns the request to send in place of one whose thinking the provider found bound to
-    another conversation; `None`: that is not what was refused."""
+    """Returns the request, without what its prefix no longer fits, to send in place of one whose
+    thinking the provider found bound to another conversation; `None`: that is not what was
+    refused."""
     is_mismatch = isinstance(error, InvalidRequestError) and _MISMATCH.search(error.message)
     if not is_mismatch or request.prefix == "drop" or request.as_sent or request.on_loss == "error":
         return None
@@ -139,7 +141,8 @@ def drop_mismatches(request: ModelRequest, error: DragomanError) -> ModelRequest
 
 
 def _bind_target(target: Origin, request: ModelRequest, profile: ModelProfile) -> Origin:
-    """Returns the target with the digests that its signed thinking is bound to in this request."""
+    """Returns the target with the prefix digests that its signed thinking is bound to in this
+    request."""
     if profile.binds is None:
         return target
     system = request.messages[: count_system_messages(request.messages)]
@@ -152,8 +155,8 @@ def _bind_target(target: Origin, request: ModelRequest, profile: ModelProfile) -
 
 
 def _find_break(messages: Sequence[Message], target: Origin) -> list[Loss]:
-    """Returns a loss for what differs from the opening of the last request, which counts the
-    messages whose thinking it voids."""
+    """Returns a loss for what breaks the prefix: what differs from the opening of the last request,
+    which counts the messages whose thinking it voids."""
     newest = next((origin for origin in _own_origins(messages, target)), None)
     if newest is None:
         return []
@@ -173,15 +176,15 @@ def _find_break(messages: Sequence[Message], target: Origin) -> list[Loss]:
 
 
 def _own_origins(messages: Sequence[Message], target: Origin) -> Iterator[Origin]:
-    """Yields the origins of the target's own answers, the newest first."""
+    """Yields the origins of the target's own answers, which note their prefix, the newest first."""
     for message in reversed(messages):
         if message.origin is not None and message.origin.provider == target.provider:
             yield message.origin
 
 
 def _mark_drops(kept: KeptRequest, opening: Opening) -> KeptRequest:
-    """Returns the request with the option that lets the provider drop thinking that does not fit,
-    if it needed that before or needs it now."""
+    """Returns the request, whose prefix changed, with the option that lets the provider drop
+    thinking that does not fit, if it needed that before or needs it now."""
     if opening.drops and kept.request.prefix != "drop":
         return kept._replace(request=kept.request.replace(prefix="drop"))
     if kept.request.prefix == "drop" and not opening.drops:
@@ -219,15 +222,15 @@ def _keep_request_prefix(kept: KeptRequest, opening: Opening, wire: _ChangingWir
 
 
 def _says_the_same(before: Began, now: Began) -> bool:
-    """True if the model knows of this system text and these tools already."""
+    """True if the prefix is kept: the model knows of this system text and these tools already."""
     return digest_system(before.system) == digest_system(now.system) and _digest_by_name(
         before.tools
     ) == _digest_by_name(now.tools)
 
 
 def _describe_change(before: Began, now: Began, wire: _ChangingWire) -> Change | None:
-    """Returns the change of system text or tools since the model was last told, or None if the wire
-    cannot express it."""
+    """Returns the change of the prefix's system text or tools since the model was last told, or
+    None if the wire cannot express it."""
     text = ""
     if digest_system(before.system) != digest_system(now.system):
         text = "\n\n".join([message.text for message in now.system if message.text])

@@ -125,7 +125,7 @@ def learn_refusal(
 
 
 def _find_setting(error: InvalidRequestError) -> str | None:
-    """Returns the setting that a provider's error names, or None."""
+    """Returns the refused setting that a provider's error names, or None."""
     try:
         body = if_object(json_bytes.decode(error.body or b""))
     except ValueError:
@@ -144,7 +144,7 @@ def _find_setting(error: InvalidRequestError) -> str | None:
 
 
 def _is_set(request: ModelRequest, setting: str) -> bool:
-    """True if dragoman wrote the setting from the request's neutral fields."""
+    """True if dragoman wrote the refused setting from the request's neutral fields."""
     if setting == "output_schema":
         return request.output_schema is not None
     return getattr(request.settings, setting) is not None

@@ -45,7 +45,7 @@ _HOLDERS = (LinkPart, ToolResultPart)
 
 
 def find_link_positions(messages: Sequence[Message]) -> LinkPositions:
-    """Returns the positions of files with an HTTP URL, also in tool results."""
+    """Returns the positions of links to files with an HTTP URL, also in tool results."""
     positions: dict[int, list[int]] = {}
     for number, message in enumerate(messages):
         for index, piece in enumerate(message.content):
@@ -55,7 +55,7 @@ def find_link_positions(messages: Sequence[Message]) -> LinkPositions:
 
 
 def find_links(piece: Content) -> Iterator[LinkPart]:
-    """Yields the files with an HTTP URL that a piece is or contains."""
+    """Yields the links to files (an HTTP URL) that a piece is or contains."""
     if isinstance(piece, LinkPart):
         if piece.url[:8].lower().startswith(("http://", "https://")):
             yield piece
@@ -95,7 +95,7 @@ def find_unsendable(
 def insert_files(
     message: Message, positions: Sequence[int], files: Mapping[str, DataPart]
 ) -> Message:
-    """Returns the message with the files of these URLs in place of their links."""
+    """Returns the message with the linked files of these URLs in place of their links."""
     content = list(message.content)
     for index in positions:
         content[index] = _insert_file(content[index], files)
@@ -138,12 +138,12 @@ class LinkSource:
         retries: int,
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        """Creates the source. `seconds`: limit for one file, with retries. `sleep`: waits that many
-        seconds."""
+        """Creates the source of linked files. `seconds`: limit for one file, with retries. `sleep`:
+        waits that many seconds."""
         self._policy, self._seconds, self._retries, self._sleep = policy, seconds, retries, sleep
 
     async def get(self, link: LinkPart, most: int) -> DataPart:
-        """Downloads a file of at most `most` bytes.
+        """Downloads a linked file of at most `most` bytes.
 
         Raises:
             InvalidRequestError: there is none.
@@ -166,7 +166,7 @@ class LinkSource:
         return file
 
     async def _fetch_link(self, url: str, most: int) -> DataPart:
-        """Downloads a URL, with retries if the server fails."""
+        """Downloads the URL of a linked file, with retries if the server fails."""
         for attempt in range(self._retries):
             try:
                 return await fetch(url, self._policy, max_bytes=most, seconds=self._seconds)
@@ -199,14 +199,14 @@ class LinkedFiles:
     begins with the same bytes."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = monotonic) -> None:
-        """Creates the cache of files. `most`: bytes of all files. `seconds`: how long an unused
-        file stays."""
+        """Creates the cache of linked files. `most`: bytes of all files. `seconds`: how long an
+        unused file stays."""
         self._most, self._size, self._seconds, self._clock = most, 0, seconds, clock
         self._files: OrderedDict[LinkKey, LinkedFile] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: LinkKey) -> LinkedFile | None:
-        """Returns a stored outcome, or None if there is none."""
+        """Returns the stored outcome for a link, or None if there is none."""
         with self._lock:
             self._evict_files()
             if key not in self._files:
@@ -215,7 +215,7 @@ class LinkedFiles:
             return linked
 
     def put(self, key: LinkKey, file: DataPart | None) -> None:
-        """Stores an outcome; the least recently used ones make room."""
+        """Stores the outcome for a link; the least recently used ones make room."""
         with self._lock:
             if (previous := self._files.pop(key, None)) is not None:
                 self._size -= previous.size
@@ -224,7 +224,7 @@ class LinkedFiles:
             self._evict_files()
 
     def _evict_files(self) -> None:
-        """Drops files that are old or too many."""
+        """Drops linked files that are old or too many."""
         oldest = self._clock() - self._seconds
         while self._files and (
             self._size > self._most or next(iter(self._files.values())).used_at < oldest
@@ -233,8 +233,8 @@ class LinkedFiles:
 
 
 def _fetch_error(url: str, error: ProviderError) -> InvalidRequestError:
-    """Returns the error for the author of the URL. It leaves out the query, which may hold a
-    key."""
+    """Returns the error for the author of a link to a file. It leaves out the query, which may hold
+    a key."""
     link_error = InvalidRequestError(
         f"{public_url(url.partition('?')[0])} cannot be fetched for the model: {error.message}"
     )

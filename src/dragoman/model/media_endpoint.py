@@ -25,7 +25,7 @@ from dragoman.media_request import ImageRequest, MediaKind, MediaRequest, Speech
 from dragoman.message import DataPart, FinishReason, LinkPart, Message, Origin
 from dragoman.model.access import Access, Key, encoding_error
 from dragoman.model.resolve_model import default_transport
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.result import ChatResult, ModelCall
@@ -56,9 +56,9 @@ class MediaEndpoint:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """Creates the endpoint. `transport`: how requests go; left out, by HTTP with retries.
-        `access`: existing access to the provider; without it, one is made from the arguments that
-        follow.
+        """Creates the endpoint for media. `transport`: how requests go; left out, by HTTP with
+        retries. `access`: existing access to the provider; without it, one is made from the
+        arguments that follow.
 
         Raises:
             SettingsError: the provider has no such endpoint, or no default model and none is given.
@@ -86,9 +86,9 @@ class MediaEndpoint:
         )
 
     async def send(self, request: MediaRequest) -> ChatResult[str]:
-        """Sends a request. Returns the result: the user's message that says the same as the
-        request, and the model's with the images, the audio or the text. `request.model` is not
-        read.
+        """Sends a request to the endpoint for media. Returns the result: the user's message that
+        says the same as the request, and the model's with the images, the audio or the text.
+        `request.model` is not read.
 
         Raises:
             InvalidRequestError: the provider cannot be asked this.
@@ -122,8 +122,8 @@ class MediaEndpoint:
         )
 
     async def batches(self, request: MediaRequest) -> AsyncGenerator[list[Event], None]:
-        """Sends a request and yields the events of its answer, one list per network read. A failure
-        is a `RunError` at the end. `request.model` is not read."""
+        """Sends a request to the endpoint for media and yields the events of its answer, one list
+        per network read. A failure is a `RunError` at the end. `request.model` is not read."""
         request = self._complete(request)
         builder = MessageBuilder()
         try:
@@ -148,7 +148,7 @@ class MediaEndpoint:
             yield [RunError(self._access.redact(error.at(provider=self.provider.name)))]
 
     def _complete(self, request: MediaRequest) -> MediaRequest:
-        """Returns the request with the model's name and the provider's usual options."""
+        """Returns the media request with the model's name and the provider's usual options."""
         request = request.replace(model=self.name)
         if isinstance(request, ImageRequest):
             return request.replace(options={**self.provider.image_options, **request.options})
@@ -157,7 +157,7 @@ class MediaEndpoint:
         return request
 
     async def _read(self, request: MediaRequest) -> AsyncGenerator[list[Event], None]:
-        """Sends a request once and yields its events."""
+        """Sends a media request once and yields its events."""
         route = await self._access.route(self.name)
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
         headers = {"content-type": "application/json", **http.headers}
@@ -194,7 +194,7 @@ class MediaEndpoint:
 
 
 def _check_message(message: Message, media_kind: MediaKind) -> None:
-    """Raises if an answer holds none of the media that were asked for.
+    """Raises if an answer of the endpoint holds none of the media that were asked for.
 
     Raises:
         ContentRefusedError: the provider's policy kept them back.
@@ -216,7 +216,8 @@ def _check_message(message: Message, media_kind: MediaKind) -> None:
 
 
 def _default_model(provider: Provider, media_kind: MediaKind) -> str | None:
-    """Returns the provider's default model for images, speech or transcripts."""
+    """Returns the default model of the provider's media endpoint: for images, speech or
+    transcripts."""
     names: Mapping[MediaKind, str | None] = {
         "images": provider.image_model or provider.media_model,
         "speech": provider.speech_model,

@@ -18,8 +18,8 @@ import msgspec
 
 from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.marks import mark_copy, mark_fetched
+from dragoman.codec.opening import count_system_messages
 from dragoman.codec.outgoing_conversation import drop_foreign_options
-from dragoman.codec.sent_history import count_system_messages
 from dragoman.errors import DragomanError, ProviderError, SettingsError
 from dragoman.event import Event, MessageFinished, MessageStarted, PartFinished, RunError
 from dragoman.fold import MessageBuilder, part_events
@@ -30,10 +30,10 @@ from dragoman.media_request import ImageRequest
 from dragoman.message import DataPart, FilePart, FinishReason, Message, Role
 from dragoman.model.access import Access
 from dragoman.model.chat_model import ChatModel
-from dragoman.model.files import download, list_files
 from dragoman.model.image_request import make_image_request
 from dragoman.model.media_endpoint import MediaEndpoint
 from dragoman.model.middleware import Next
+from dragoman.model.provider_files import download, list_files
 from dragoman.providers.media_plan import MediaPlan, plan_media
 from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Provider
@@ -59,8 +59,9 @@ class MediaModel:
         name: str,
         find_endpoint: Callable[[Access, str], MediaEndpoint],
     ) -> None:
-        """`model`: the chat model of the run. `name`: of the model that makes its media.
-        `find_endpoint`: returns a provider's model for images by its name."""
+        """Creates the model that generates media in a run. `model`: the chat model of the run.
+        `name`: of the model that makes its media. `find_endpoint`: returns a provider's model for
+        images by its name."""
         self.find_endpoint = find_endpoint
         """Returns a provider's model for images by its name."""
         self.mime_types = mime_types
@@ -136,8 +137,8 @@ class _MediaLayer:
     async def _end(
         self, message: _OpenMessage, finish: MessageFinished
     ) -> AsyncGenerator[Event, None]:
-        """Yields the files of a message and its end. If a file cannot be had, the error follows the
-        end."""
+        """Yields the generated media of a message and its end. If a file cannot be had, the error
+        follows the end."""
         provider, error = self._access.provider, None
         fetched: list[str] = []
         try:
@@ -163,7 +164,8 @@ class _OpenMessage:
     """The message that an answer builds, with the files in it."""
 
     def __init__(self, before: Sequence[Message]) -> None:
-        """`before`: the paused message that the answer goes on with; empty if there is none."""
+        """Collects the generated files of a message. `before`: the paused message that the answer
+        goes on with; empty if there is none."""
         self._before = before
         self._builder = MessageBuilder()
         self._next_index = 0
@@ -173,29 +175,29 @@ class _OpenMessage:
         """True once it has a file."""
 
     def add(self, event: Event) -> None:
-        """Takes an event."""
+        """Takes an event of a message with generated media."""
         self._builder.add(event)
         if isinstance(event, PartFinished):
             self._next_index = max(self._next_index, event.index + 1)
             self._note(event.part)
 
     def ends_with(self, event: MessageFinished) -> bool:
-        """Returns whether an event is the end of the message, after which the provider writes no
-        more files."""
+        """Returns whether an event is the end, for generated media, of the message, after which the
+        provider writes no more files."""
         start = self._builder.start
         is_own = start is not None and event.message_id == start.message_id
         return is_own and event.finish_reason is not FinishReason.pause
 
     def references(self) -> list[FilePart]:
-        """Returns the references to files that the provider holds, each once."""
+        """Returns the references to generated files that the provider holds, each once."""
         files = list_files([*self._before, self._builder.message()])
         references = {file.id: file for file in files if isinstance(file, FilePart)}
         self.has_files = self.has_files or bool(references)
         return list(references.values())
 
     def append(self, part: DataPart) -> list[Event]:
-        """Returns the events of a file behind the message's parts; none if its bytes are there
-        already.
+        """Returns the events of a generated file behind the message's parts; none if its bytes are
+        there already.
 
         Raises:
             ProviderError: the files together are larger than may be.
@@ -214,7 +216,7 @@ class _OpenMessage:
         return events
 
     def _note(self, part: object) -> bool:
-        """Returns whether a part is a file whose bytes the message did not have."""
+        """Returns whether a part is a generated file whose bytes the message did not have."""
         if not isinstance(part, DataPart):
             return False
         digest = blake2b(part.data, digest_size=16).digest()
@@ -272,7 +274,8 @@ def add_media(request: ModelRequest, plan: MediaPlan) -> ModelRequest:
 
 
 def _choose_format(way: MediaWay, plan: MediaPlan) -> Json:
-    """Returns the field that tells a tool its format. Of several formats the model chooses."""
+    """Returns the field that tells a tool for media its format. Of several formats the model
+    chooses."""
     formats = [way.formats[name] for name in plan.mime_types if name in way.formats]
     if len(formats) == 1:
         return {"output_format": formats[0]}
@@ -282,8 +285,8 @@ def _choose_format(way: MediaWay, plan: MediaPlan) -> Json:
 def _add_tool(
     tools: Sequence[ToolSpec | ServerTool], name: str, defaults: JsonMap, fields: JsonMap
 ) -> list[ToolSpec | ServerTool]:
-    """Returns the tools with one more, which has these fields. A tool of that name keeps its own
-    place and the fields that it has."""
+    """Returns the tools with one more for media, which has these fields. A tool of that name keeps
+    its own place and the fields that it has."""
     for index, tool in enumerate(tools):
         if isinstance(tool, ServerTool) and tool.name == name:
             options = {**defaults, **tool.options, **fields}
@@ -293,7 +296,8 @@ def _add_tool(
 
 
 def _merge(first: JsonMap, second: JsonMap) -> Json:
-    """Returns the fields of both; objects of one name are merged, else the second's win."""
+    """Returns for a media tool the fields of both; objects of one name are merged, else the
+    second's win."""
     merged = {**first, **second}
     for name, value in first.items():
         if isinstance(value, dict) and isinstance(second.get(name), dict):

@@ -49,8 +49,8 @@ class BatchMiddleware(Protocol):
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """Returns the events of a request. `following` sends it on, as `Next` does; close what it
-        returns."""
+        """Returns the events of a request, as every batch middleware does. `following` sends it on,
+        as `Next` does; close what it returns."""
         ...
 
 
@@ -62,8 +62,8 @@ function. `request.model` is the model string, `request.run` the run that asks."
 
 
 def wrap(call: Batches, middleware: Sequence[Middleware], target: Target) -> Batches:
-    """Returns the call wrapped in middlewares, the first one outermost. Without any it is the call
-    itself."""
+    """Returns the model call wrapped in middlewares, the first one outermost. Without any it is the
+    call itself."""
     plain: list[_EventMiddleware] = []
     for layer in reversed(middleware):
         if not isinstance(layer, BatchMiddleware):
@@ -90,6 +90,7 @@ def _wrap_events(layers: Sequence[_EventMiddleware], call: Batches) -> Batches:
         return call
 
     async def events_of(request: ModelRequest) -> AsyncIterator[Event]:
+        """Yields events one by one from the call inside the middleware."""
         async with aclosing(call(request)) as batches:
             async for batch in batches:
                 for event in batch:
@@ -100,6 +101,7 @@ def _wrap_events(layers: Sequence[_EventMiddleware], call: Batches) -> Batches:
         chain = _bind_middleware(layer, chain)
 
     async def batches(request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+        """Returns the middlewares' events in lists."""
         events = chain(request)
         try:
             async for event in events:

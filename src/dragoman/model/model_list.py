@@ -16,7 +16,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.model.access import Access, ModelRoute
 from dragoman.model.profile_from_list import load_listed_profile
 from dragoman.profiles.registry import REGISTRY
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
 from dragoman.transport.redaction import public_url
@@ -151,8 +151,8 @@ def find_kinds(name: str, fields: JsonMap) -> tuple[str, ...]:
 def _read_kinds(
     fields: JsonMap, path: tuple[str, ...], kind_names: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Returns the kinds that the field at a path reports. "other" counts only if there is no better
-    one."""
+    """Returns the kinds that a field of a listed model reports. "other" counts only if there is no
+    better one."""
     *above, last = path
     for key in above:
         fields = if_object(fields.get(key))
@@ -161,8 +161,8 @@ def _read_kinds(
 
 
 def _list_words(value: Any) -> Iterable[str]:
-    """Returns the words in a value: a word, a list of words, or an object with words that are
-    true."""
+    """Returns the words in a value of a provider's model list: a word, a list of words, or an
+    object with words that are true."""
     if isinstance(value, str):
         return (value,)
     return [name for name in if_list(value) if isinstance(name, str)] or [
@@ -223,8 +223,8 @@ async def list_models(access: Access) -> list[ModelInfo]:
 
 
 def load_models(provider: str, body: Any) -> list[ModelInfo]:
-    """Reads one page of models: `{"data": […]}` (OpenAI and most), `{"models": […]}` (Google,
-    Cohere, Ollama), `{"publisherModels": […]}` (Vertex) or a bare list (Together).
+    """Reads one page of a provider's model list: `{"data": […]}` (OpenAI and most), `{"models":
+    […]}` (Google, Cohere, Ollama), `{"publisherModels": […]}` (Vertex) or a bare list (Together).
 
     Raises:
         DecodeError: it is none of these.
@@ -247,8 +247,8 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
 
 
 def next_page(url: str, body: Any) -> str | None:
-    """Returns the URL of the next page, or None after the last. The provider may choose only its
-    query."""
+    """Returns the URL of the model list's next page, or None after the last. The provider may
+    choose only its query."""
     fields = if_object(body)
     parts = urlsplit(url)
     if link := if_text(if_object(fields.get("links")).get("next")):  # OpenRouter
@@ -285,7 +285,7 @@ def _load_model(provider: str, item: Json) -> ModelInfo:
 
 
 async def _fetch_page(access: Access, url: str, route: ModelRoute | None) -> Any:
-    """Sends a GET request and returns its JSON."""
+    """Fetches one page of a provider's model list as JSON."""
     _, body = await access.fetch(HttpRequest(url, method="GET"), route)
     try:
         return msgspec.json.decode(body)

@@ -19,8 +19,8 @@ __all__ = ["load_listed_profile"]
 
 
 def load_listed_profile(fields: JsonMap) -> ModelProfile | None:
-    """Returns what a list says of one model. `fields`: the model's entry; `None`: it says nothing
-    that a profile holds."""
+    """Returns the profile that a provider's list says of one model. `fields`: the model's entry;
+    `None`: it says nothing that a profile holds."""
     cells: Json = {}
     for field, path, read in _CELLS:
         value = read(_find_by_keys(fields, path))
@@ -31,7 +31,7 @@ def load_listed_profile(fields: JsonMap) -> ModelProfile | None:
 
 
 def _find_by_keys(fields: JsonMap, path: str) -> Any:
-    """Returns the value at a path of keys, or None."""
+    """Returns the value at a path of keys in a model's list entry, for its profile, or None."""
     *above, last = path.split("/")
     for key in above:
         fields = if_object(fields.get(key))
@@ -51,7 +51,7 @@ def _read_supported(value: Any) -> bool | None:
 
 
 def _read_date(value: Any) -> date | None:
-    """Returns the date that a text begins with, or None."""
+    """Returns for a profile the date that a text of the list begins with, or None."""
     try:
         return date.fromisoformat(value[:10]) if isinstance(value, str) else None
     except ValueError:
@@ -59,7 +59,7 @@ def _read_date(value: Any) -> date | None:
 
 
 def _read_inputs(value: Any) -> tuple[str, ...] | None:
-    """Returns a list of media types in the words of a profile, or None."""
+    """Returns for a profile a list of media types in the words of a profile, or None."""
     words = {"file": "pdf", "document": "pdf"}
     names = [words.get(name, name) for name in if_list(value) if isinstance(name, str)]
     return tuple(name for name in names if name in ("image", "pdf", "audio", "video")) or None
@@ -131,8 +131,8 @@ counts."""
 
 
 def _read_anthropic_thinking(capabilities: Any) -> Json:
-    """Reads what Anthropic's list of models says of thinking. It lacks efforts that the models
-    take, so efforts count only where it speaks of all of them."""
+    """Reads for a profile what Anthropic's list of models says of thinking. It lacks efforts that
+    the models take, so efforts count only where it speaks of all of them."""
     told = if_object(capabilities)
     thinking, effort = if_object(told.get("thinking")), if_object(told.get("effort"))
     cells: Json = {}

@@ -55,13 +55,14 @@ class Watch:
         self._began_at = self._first_at = 0.0
 
     async def begin(self, start: ModelStart) -> None:
-        """Reports the start of a request. A second attempt of the same request is not reported."""
+        """Reports to hooks the start of a request. A second attempt of the same request is not
+        reported."""
         if self._start is None:
             self._start, self._began_at = start, monotonic()
             await call_hooks(self._hooks, "model_start", start)
 
     async def report_losses(self, losses: tuple[Loss, ...]) -> None:
-        """Reports what the request leaves out, unless a run reports it."""
+        """Reports to hooks what the request leaves out, unless a run reports it."""
         self._losses = losses
         if losses and self._start is not None and self._start.run is None:
             for loss in losses:
@@ -106,14 +107,14 @@ class Watch:
         return hooks, context
 
     def add(self, events: list[Event]) -> None:
-        """Records the events of one network read. Reads of a single delta may be left out: the
-        finished part repeats them."""
+        """Records the events of one network read, which hooks are told of. Reads of a single delta
+        may be left out: the finished part repeats them."""
         if not self._reads:
             self._first_at = monotonic()
         self._reads.append(events)
 
     async def end(self) -> None:
-        """Reports the end of a request: finished, failed or abandoned."""
+        """Reports to hooks the end of a request: finished, failed or abandoned."""
         start, self._start = self._start, None
         if start is None:
             return
@@ -142,7 +143,7 @@ class Watch:
         await call_hooks(self._hooks, "model_end", end)
 
     def _find_error(self) -> DragomanError | None:
-        """Returns the error that ended the request, or None."""
+        """Returns the error to report to hooks, which ended the request, or None."""
         if self._reads and isinstance(last := self._reads[-1][-1], RunError):
             return last.error
         if (raised := self.raised) is None:
@@ -163,7 +164,7 @@ class Watch:
 
 
 def _find_start(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:
-    """Returns the start of the answer, or None."""
+    """Returns the start of the answer to report to hooks, or None."""
     for events in reads:
         for event in events:
             if type(event) is MessageStarted and event.candidate == 0:
@@ -172,7 +173,7 @@ def _find_start(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:
 
 
 def _find_end(reads: Sequence[Sequence[Event]]) -> MessageFinished | None:
-    """Returns the end of the answer, or None. It is among the last events."""
+    """Returns the end of the answer to report to hooks, or None. It is among the last events."""
     for events in reversed(reads):
         for event in reversed(events):
             if type(event) is MessageFinished:

@@ -49,7 +49,8 @@ def resolve_model(model: str | Provider) -> tuple[ModelString, Provider]:
 
 
 def provider_middleware(provider: Provider) -> tuple[Middleware, ...]:
-    """Returns the middlewares that make up for what a provider cannot do, by its record."""
+    """Returns for a resolved model the middlewares that make up for what a provider cannot do, by
+    its record."""
     layers: list[Middleware] = []
     if (
         Capability.tools not in provider.capabilities

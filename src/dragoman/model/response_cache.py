@@ -45,7 +45,7 @@ class ResponseCache:
         id_factory: Callable[[], str],
         clock: Callable[[], datetime],
     ) -> None:
-        """See `cache`."""
+        """Creates the cache of responses. See `cache`."""
         self.store = store
         """Stores the answers."""
         self._ttl, self._when, self._scope = ttl, when, scope
@@ -55,7 +55,7 @@ class ResponseCache:
     async def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """See `BatchMiddleware`."""
+        """Answers a request from the response cache, or sends it. See `BatchMiddleware`."""
         destination, key = None, None
         if self._is_cacheable(request) and (destination := target(request)) is not None:
             key = cache_key(request, destination, self._scope)
@@ -100,7 +100,7 @@ class ResponseCache:
         return self not in _off.get() and (self._when is None or self._when(request))
 
     async def _load_answer(self, key: str, to: Destination) -> StoredAnswer | None:
-        """Returns the stored answer, or None if there is none or it is too old."""
+        """Returns the cached response, or None if there is none or it is too old."""
         try:
             data = await self.store.get(key)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
@@ -113,7 +113,7 @@ class ResponseCache:
         return answer
 
     async def _store_answer(self, key: str, events: list[Event], to: Destination) -> None:
-        """Stores an answer if it is complete."""
+        """Caches a response if it is complete."""
         if not is_complete(events, to):
             return
         try:
@@ -123,7 +123,7 @@ class ResponseCache:
             self._log_failure(error)
 
     def _log_failure(self, error: Exception) -> None:
-        """Logs a failure of the store, once until an answer is stored again."""
+        """Logs a failure of the response cache's store, once until an answer is stored again."""
         if self._works:
             self._works = False
             _LOG.warning(
@@ -143,8 +143,8 @@ def cache(
     id_factory: Callable[[], str] = new_id,
     clock: Callable[[], datetime] = now,
 ) -> ResponseCache:
-    """Makes a middleware that stores answers and replays them for equal requests, without asking
-    the model.
+    """Makes a response cache: a middleware that stores answers and replays them for equal requests,
+    without asking the model.
 
     ```python
     agent = Agent("openai", middleware=[cache("sqlite:///answers.db")])

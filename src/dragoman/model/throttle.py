@@ -53,14 +53,14 @@ class MinuteWindow:
     nothing else counts."""
 
     def __init__(self, limit: int) -> None:
-        """Starts an empty window. `limit`: requests or tokens per minute."""
+        """Starts an empty window of a throttle. `limit`: requests or tokens per minute."""
         self.limit = limit
         self.total = 0
         """Sum of the amounts that count now."""
         self._bookings: deque[Booking] = deque()
 
     def wait(self, amount: int, now: float) -> float:
-        """Returns the seconds until the amount fits; 0: it fits now."""
+        """Returns the seconds until the amount fits the throttle's window; 0: it fits now."""
         self._drop_old(now)
         total_left, wait = self.total, 0.0
         for booking in self._bookings:
@@ -78,7 +78,8 @@ class MinuteWindow:
         return booking
 
     def correct(self, booking: Booking, amount: int, now: float) -> None:
-        """Changes the amount of a booking. After its minute this has no effect."""
+        """Changes the amount of a booking in the throttle's window. After its minute this has no
+        effect."""
         self._drop_old(now)
         if self._bookings and booking.at >= self._bookings[0].at:
             self.total += amount - booking.amount
@@ -94,7 +95,7 @@ class Quota:
     """The limits of an endpoint or a model. `None`: no limit."""
 
     def __init__(self, concurrency: int | None, requests: int | None, tokens: int | None) -> None:
-        """Creates the quota. `requests`, `tokens`: limits per minute."""
+        """Creates the quota of a throttle. `requests`, `tokens`: limits per minute."""
         self.running = 0
         """Requests whose answer has not ended."""
         self._concurrency = concurrency
@@ -102,8 +103,8 @@ class Quota:
         self._tokens = MinuteWindow(tokens) if tokens is not None else None
 
     def wait(self, tokens: int, now: float) -> float:
-        """Returns the seconds until a request of so many tokens may go; 0: now; infinite: when a
-        running one ends."""
+        """Returns the seconds until the throttle lets a request of so many tokens go; 0: now;
+        infinite: when a running one ends."""
         if self._concurrency is not None and self.running >= self._concurrency:
             return math.inf
         wait = 0.0
@@ -114,8 +115,8 @@ class Quota:
         return wait
 
     def begin(self, tokens: int, now: float) -> Booking | None:
-        """Counts a request that goes now. Returns its booking of tokens, or None if tokens have no
-        limit."""
+        """Counts for the throttle a request that goes now. Returns its booking of tokens, or None
+        if tokens have no limit."""
         self.running += 1
         if self._requests is not None:
             self._requests.add(1, now)
@@ -124,7 +125,8 @@ class Quota:
         return self._tokens.add(tokens, now)
 
     def end(self, booking: Booking | None, tokens: int | None, now: float) -> None:
-        """Records that a request ended with so many tokens; `None`: the count is unknown."""
+        """Records for the throttle that a request ended with so many tokens; `None`: the count is
+        unknown."""
         self.running -= 1
         if self._tokens is not None and booking is not None and tokens is not None:
             self._tokens.correct(booking, tokens, now)
@@ -169,7 +171,7 @@ class Throttle:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        """See the class.
+        """Creates the throttle. See the class.
 
         Raises:
             SettingsError: a limit is not above 0, there is none, or `per` is unknown.
@@ -202,7 +204,7 @@ class Throttle:
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """See `BatchMiddleware`."""
+        """Sends a request when the throttle lets it go. See `BatchMiddleware`."""
         destination = target(request)
         # An unknown model: sending the request reports that.
         if destination is None:
@@ -212,7 +214,8 @@ class Throttle:
     async def _wait_and_send(
         self, request: ModelRequest, following: Batches, destination: Origin
     ) -> AsyncGenerator[list[Event], None]:
-        """Waits for the request's turn, sends it, and corrects its token count at the end."""
+        """Waits for the request's turn in the throttle, sends it, and corrects its token count at
+        the end."""
         counts = self._limits[2] is not None
         tokens = 0
         if counts:
@@ -238,7 +241,7 @@ class Throttle:
                 queue.wake()
 
     async def _wait_for_turn(self, queue: _Queue, tokens: int, provider: str) -> Booking | None:
-        """Waits until the request may go. Returns its booking of tokens.
+        """Waits until the throttle lets the request go. Returns its booking of tokens.
 
         Raises:
             RateLimitError: it would wait too long.
@@ -301,7 +304,8 @@ class _Queue:
         self.waiting: deque[_Waiter] = deque()
 
     def wake(self) -> None:
-        """Wakes the first waiting request. Requests whose event loop has ended are dropped."""
+        """Wakes the first request that the throttle holds back. Requests whose event loop has ended
+        are dropped."""
         while self.waiting:
             first = self.waiting[0]
             # A waiter belongs to its event loop, which may run in another thread.
@@ -314,8 +318,8 @@ class _Queue:
 
 
 def _add_tokens(events: list[Event], before: int | None) -> int | None:
-    """Returns `before` plus the tokens that these events report, or None if no event reported
-    any."""
+    """Returns `before` plus the tokens that these events report, for the throttle, or None if no
+    event reported any."""
     for event in events:
         if (
             type(event) is MessageFinished

@@ -34,11 +34,20 @@ from dragoman.request import ModelRequest, ServerTool, ToolSpec
 __all__ = [
     "DEFAULT_PIXELS",
     "FileSize",
+    "TokenCount",
     "estimate_tokens",
     "measure_file",
     "request_tokens",
     "text_tokens",
 ]
+
+
+class TokenCount(NamedTuple):
+    """How many tokens a prompt has."""
+
+    tokens: int
+    is_estimate: bool = False
+    """Whether nobody counted them."""
 
 
 _FAMILIES: Mapping[str, str | TokenRates] = {
@@ -106,7 +115,8 @@ def request_tokens(request: ModelRequest, provider: str = "", model: str = "") -
 
 
 def _find_rates(provider: str, model: str) -> TokenRates:
-    """Returns the rates of a provider, otherwise of the model's family, otherwise the default."""
+    """Returns the token rates of a provider, otherwise of the model's family, otherwise the
+    default."""
     if provider and (record := REGISTRY.find(provider)) is not None and record.token_rates:
         return record.token_rates
     for name_part, rates in _FAMILIES.items():
@@ -120,7 +130,7 @@ def _find_rates(provider: str, model: str) -> TokenRates:
 
 def _byte_table(first: int, last: int, *more: int) -> bytes:
     """Returns a table for `bytes.translate` that maps the given bytes to `x` and all others to
-    spaces."""
+    spaces, so that tokens can be counted."""
     members = {*range(first, last + 1), *more}
     return bytes(120 if byte in members else 32 for byte in range(256))
 
@@ -177,7 +187,7 @@ _counts_by_id: dict[int, tuple[ref[Message], _Counts]] = {}
 
 
 def _count_once(message: Message) -> _Counts:
-    """Returns the counts of a message, from the cache if it is large."""
+    """Returns the token counts of a message, from the cache if it is large."""
     key = id(message)
     memo = _counts_by_id.get(key)
     if memo is not None and memo[0]() is message:
@@ -189,7 +199,7 @@ def _count_once(message: Message) -> _Counts:
 
 
 def _count_content(pieces: Iterable[Content]) -> _Counts:
-    """Counts the texts, calls and files of content."""
+    """Counts the texts, calls and files of content, to estimate its tokens."""
     texts: list[str] = []
     files: list[FileSize] = []
     calls = _collect_texts(pieces, texts, files)
@@ -200,8 +210,8 @@ def _count_content(pieces: Iterable[Content]) -> _Counts:
 
 
 def _collect_texts(pieces: Iterable[Content], texts: list[str], files: list[FileSize]) -> int:
-    """Adds the texts and files of content to the lists. Returns the number of tool calls and
-    results."""
+    """Adds the texts and files of content, whose tokens are to be counted, to the lists. Returns
+    the number of tool calls and results."""
     calls = 0
     for piece in pieces:
         if isinstance(piece, TextPart):
@@ -317,7 +327,8 @@ class FileSize(NamedTuple):
 
 
 def measure_file(part: Media) -> FileSize:
-    """Returns the size of a file, as far as its bytes are known, otherwise a usual size."""
+    """Returns the size of a file whose tokens are estimated, as far as its bytes are known,
+    otherwise a usual size."""
     mime_type, data = part.mime_type, b""
     if isinstance(part, DataPart):
         data = part.data
@@ -333,14 +344,15 @@ def measure_file(part: Media) -> FileSize:
 
 
 def _count_pages(data: bytes) -> int:
-    """Returns the pages of a PDF, at least 1."""
+    """Returns the pages of a PDF whose tokens are estimated, at least 1."""
     head = data[:_SEARCH_BYTES]
     # "/Type /Pages" is a node of the page tree, not a page.
     return max(1, sum(head.count(mark) - head.count(mark + b"s") for mark in _PAGE))
 
 
 def _find_pixels(data: bytes) -> tuple[int, int] | None:
-    """Returns width and height of an image, or None if they cannot be read."""
+    """Returns width and height of an image whose tokens are estimated, or None if they cannot be
+    read."""
     try:
         width, height = _read_pixels(data)
     except (error, ValueError, IndexError):
@@ -349,7 +361,8 @@ def _find_pixels(data: bytes) -> tuple[int, int] | None:
 
 
 def _read_pixels(data: bytes) -> tuple[int, int]:
-    """Reads width and height from the header of a PNG, GIF, JPEG or WebP image.
+    """Reads width and height, which decide an image's tokens, from the header of a PNG, GIF, JPEG
+    or WebP image.
 
     Raises:
         ValueError: it is of no known format.
@@ -367,7 +380,8 @@ def _read_pixels(data: bytes) -> tuple[int, int]:
 
 
 def _read_jpeg(data: bytes) -> tuple[int, int]:
-    """Reads width and height from the segments of a JPEG. Raises `ValueError` if there are none."""
+    """Reads width and height, which decide an image's tokens, from the segments of a JPEG. Raises
+    `ValueError` if there are none."""
     offset = 2
     while offset < min(len(data), _SEARCH_BYTES):
         if data[offset] != 0xFF:
@@ -384,7 +398,7 @@ def _read_jpeg(data: bytes) -> tuple[int, int]:
 
 
 def _read_webp_size(data: bytes) -> tuple[int, int]:
-    """Reads width and height from the header of a WebP image."""
+    """Reads width and height, which decide an image's tokens, from the header of a WebP image."""
     chunk_type = data[12:16]
     if chunk_type == b"VP8 ":
         width, height = unpack_from("<HH", data, 26)

@@ -66,8 +66,9 @@ class SplitConversation(msgspec.Struct, frozen=True):
 
 
 def split_conversation(messages: Sequence[Message]) -> SplitConversation:
-    """Splits a conversation at its prompt, and writes all calls and results as text. The prompt is
-    the last user message that holds more than tool results."""
+    """Splits a conversation, for a model that is asked for tools in its prompt, at its prompt, and
+    writes all calls and results as text. The prompt is the last user message that holds more than
+    tool results."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
     spoken_indexes = [
         i
@@ -97,7 +98,7 @@ def call_key(name: str, arguments: JsonMap) -> tuple[str, bytes]:
 
 
 def ask_tool(exchange: SplitConversation, names: Iterable[str]) -> tuple[Message, ...]:
-    """Returns the messages that ask which tool the prompt needs next, if any."""
+    """Returns the prompt messages that ask which tool the prompt needs next, if any."""
     question = (
         f"Tools: {', '.join(names)}, {NO_TOOL}\nMessage: ",
         *exchange.prompt,
@@ -109,8 +110,8 @@ def ask_tool(exchange: SplitConversation, names: Iterable[str]) -> tuple[Message
 def ask_arguments(
     exchange: SplitConversation, tool: ToolSpec, schema: JsonMap, max_calls: int
 ) -> tuple[Message, ...]:
-    """Returns the messages that ask for a tool's arguments: two worked examples made from its
-    schema, of two calls and of one, then the prompt."""
+    """Returns the prompt messages that ask for a tool's arguments: two worked examples made from
+    its schema, of two calls and of one, then the prompt."""
     first, *others = [_make_example(schema["items"], schema, number) for number in range(3)]
     if max_calls == 1:
         others = others[:1]
@@ -123,8 +124,8 @@ def ask_arguments(
 
 
 def ask_answer(exchange: SplitConversation) -> tuple[Message, ...]:
-    """Returns the messages that ask for the answer: the conversation as text, and after results a
-    question about them.
+    """Returns the prompt messages that ask for the answer: the conversation as text, and after
+    results a question about them.
 
     Measured with random values in 46 results and pairs of results: 45 answers hold them; without
     the examples 34.
@@ -139,8 +140,8 @@ def ask_answer(exchange: SplitConversation) -> tuple[Message, ...]:
 
 
 def _results_so_far(exchange: SplitConversation) -> tuple[Message, ...]:
-    """Returns the calls and results so far, closed by a short model message so that user and model
-    still alternate."""
+    """Returns for the prompt the tool calls and results so far, closed by a short model message so
+    that user and model still alternate."""
     if not exchange.rounds:
         return ()
     return (*exchange.since, Message.model("Noted."))
@@ -149,7 +150,7 @@ def _results_so_far(exchange: SplitConversation) -> tuple[Message, ...]:
 def _texts_of_calls(
     messages: Iterable[Message], calls: Mapping[str, ToolCallPart]
 ) -> Iterator[Message]:
-    """Yields the messages with tool calls and results written as text."""
+    """Yields the prompt messages with tool calls and results written as text."""
     for message in messages:
         if message.tool_calls:
             text = ", ".join(
@@ -177,14 +178,14 @@ def _spoken_content(message: Message) -> tuple[Content, ...]:
 
 
 def _result_media(message: Message) -> Iterator[Content]:
-    """Yields images and other media in a message's tool results."""
+    """Yields for the prompt images and other media in a message's tool results."""
     for result in message.tool_results:
         if result.is_content:
             yield from (piece for piece in result.result if not isinstance(piece, TextPart))
 
 
 def _result_line(result: ToolResultPart, calls: Mapping[str, ToolCallPart]) -> str:
-    """Returns a tool result as a line of a list."""
+    """Returns a tool result as a line of the prompt."""
     name, arguments = _result_name(result, calls, "tool")
     if arguments:
         name = f"{name} {arguments}"
@@ -194,7 +195,8 @@ def _result_line(result: ToolResultPart, calls: Mapping[str, ToolCallPart]) -> s
 def _result_name(
     result: ToolResultPart, calls: Mapping[str, ToolCallPart], default: str
 ) -> tuple[str, str]:
-    """Returns the name of a result's tool and the arguments of its call as plain words."""
+    """Returns for the prompt the name of a result's tool and the arguments of its call as plain
+    words."""
     call = calls.get(result.id)
     if call is None:
         return result.name or default, ""
@@ -202,7 +204,7 @@ def _result_name(
 
 
 def _result_facts(message: Message, calls: Mapping[str, ToolCallPart]) -> Iterator[Content | str]:
-    """Yields a message's tool results as sentences, then their media."""
+    """Yields a message's tool results as sentences of the prompt, then their media."""
     for result in message.tool_results:
         name, arguments = _result_name(result, calls, "result")
         name = name.removeprefix("get_").replace("_", " ")
@@ -213,15 +215,15 @@ def _result_facts(message: Message, calls: Mapping[str, ToolCallPart]) -> Iterat
 
 
 def _result_value(result: ToolResultPart) -> Any:
-    """Returns a result's JSON value, or the texts of its content."""
+    """Returns for the prompt a tool result's JSON value, or the texts of its content."""
     if not result.is_content:
         return result.result
     return [piece.text for piece in result.result if isinstance(piece, TextPart)]
 
 
 def _plain_words(value: Any) -> str:
-    """Returns a JSON value in plain words, without quotes and braces, which a small model repeats
-    or drops."""
+    """Returns for the tool prompt a JSON value in plain words, without quotes and braces, which a
+    small model repeats or drops."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -236,7 +238,8 @@ def _name_values(values: JsonMap) -> str:
 
 
 def _describe_call(tool: ToolSpec, arguments: Any) -> str:
-    """Returns a user's request that a call with these arguments answers, for an example."""
+    """Returns for the prompt a user's request that a tool call with these arguments answers, for an
+    example."""
     purpose = tool.description.strip().partition("\n")[0].rstrip(".") or tool.name.replace("_", " ")
     if not arguments:
         return purpose
@@ -244,8 +247,8 @@ def _describe_call(tool: ToolSpec, arguments: Any) -> str:
 
 
 def _make_example(schema: Any, root: JsonMap, number: int, depth: int = 0) -> Any:
-    """Returns an example value for a schema. Optional properties are left out. None if a recursive
-    schema has no end.
+    """Returns for the tool prompt an example value of a schema. Optional properties are left out.
+    None if a recursive schema has no end.
 
     Args:
         schema: the schema of the value.
@@ -286,7 +289,7 @@ def _user(*pieces: Content | str) -> Message:
 
 
 def _join_texts(pieces: Iterable[Content | str]) -> tuple[Content, ...]:
-    """Returns content in which neighbouring texts are joined, for a prompt."""
+    """Returns content in which neighbouring texts are joined, for the tool prompt."""
     content: list[Content] = []
     for piece in pieces:
         text = piece.text if isinstance(piece, TextPart) else piece
@@ -314,8 +317,8 @@ _LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def arguments_schema(schema: JsonMap, max_calls: int) -> Json:
-    """Returns the schema of a list of one to `max_calls` argument objects, for a tool's input
-    schema. Unknown fields are forbidden."""
+    """Returns the schema by which a prompt asks for a tool's arguments: a list of one to
+    `max_calls` objects of the tool's input schema. Unknown fields are forbidden."""
     definitions: Json = {}
     item = simplify_schema(schema, definitions)
     if item.get("type", "object") == "object" and not any(
@@ -334,14 +337,15 @@ def arguments_schema(schema: JsonMap, max_calls: int) -> Json:
 
 
 def simplify_schema(schema: JsonMap, definitions: Json) -> Json:
-    """Returns a schema without keywords that constrained decoding may not know. Referenced parts
-    are added to `definitions`, the `$defs` of the whole.
+    """Returns a tool's schema without keywords that constrained decoding may not know. Referenced
+    parts are added to `definitions`, the `$defs` of the whole.
 
     `true`, `false` and references to elsewhere become `{}`, which takes any value.
     """
     names: dict[str, str] = {}
 
     def walk(part: Any) -> Json:
+        """Simplifies a schema within the tool's schema."""
         if not isinstance(part, Mapping):
             return {}
         node = cast("JsonMap", part)
@@ -363,6 +367,7 @@ def simplify_schema(schema: JsonMap, definitions: Json) -> Json:
         return simple_schema
 
     def refer(reference: str) -> Json:
+        """Returns the simplified schema that a reference in a tool's schema names."""
         if reference not in names:
             target = _resolve_reference(schema, reference)
             if target is None:
@@ -377,7 +382,8 @@ def simplify_schema(schema: JsonMap, definitions: Json) -> Json:
 
 
 def _resolve_reference(schema: JsonMap, reference: str) -> Any:
-    """Returns the part of a schema that a local reference (`#`, `#/$defs/Name`) names, or None."""
+    """Returns the part of a tool's schema that a local reference (`#`, `#/$defs/Name`) names, or
+    None."""
     root, *path = reference.split("/")
     if root != "#":
         return None

@@ -95,8 +95,8 @@ class Document(msgspec.Struct, frozen=True):
         return target
 
     def follow(self, value: Any, location: str) -> tuple[JsonMap, str]:
-        """Follows the references of an OpenAPI object in the document. Returns the final object and
-        its location.
+        """Follows the references (`$ref`) of an object in the OpenAPI document. Returns the final
+        object and its location.
 
         Raises:
             SettingsError: it is no object, or it refers to nothing or to itself.
@@ -189,7 +189,8 @@ def _parse_document(text: str) -> Any:
 
 
 def _copy_as_json(value: Any) -> Any:
-    """Copies a parsed document as JSON values: keys are texts, and nothing nests too deep."""
+    """Copies a parsed OpenAPI document as JSON values: keys are texts, and nothing nests too
+    deep."""
     try:
         _count_values(value, {})
         return json_bytes.decode(msgspec.json.encode(value))
@@ -219,7 +220,7 @@ def _count_values(value: Any, sizes: dict[int, int]) -> int:
 
 
 def _check_version_rules(root: JsonMap) -> None:
-    """Holds a document against the rules of its version."""
+    """Holds an OpenAPI document against the rules of its version."""
     try:
         from openapi_pydantic import parse_obj
         from pydantic import ValidationError
@@ -240,8 +241,8 @@ def _check_version_rules(root: JsonMap) -> None:
 
 
 def _replace_booleans(value: Any, under: str = "") -> Any:
-    """Returns a document with its boolean schemas as objects, since the validator does not know
-    `true` and `false` as schemas."""
+    """Returns an OpenAPI document with its boolean schemas as objects, since the validator does not
+    know `true` and `false` as schemas."""
     if isinstance(value, bool):
         return {} if under in SCHEMA_KEYS else value
     if isinstance(value, list):

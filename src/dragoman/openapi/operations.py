@@ -172,7 +172,8 @@ def read_arguments(
     hidden: Collection[tuple[str, str]],
     reserved: Collection[str],
 ) -> tuple[list[Parameter], Body | None, Json]:
-    """Returns an operation's parameters, its body, and the JSON Schema of its arguments object.
+    """Returns an OpenAPI operation's parameters, its body, and the JSON Schema of its arguments
+    object.
 
     `hidden`: location and name of parameters that no model fills. `reserved`: names that no
     argument may have.
@@ -322,7 +323,7 @@ def _with_description(schema: Any, fields: JsonMap) -> Any:
 
 
 def _find_free_name(name: str, taken: Collection[str], before: str = "") -> str:
-    """Returns a name that is not taken yet, made from `name`."""
+    """Returns a name for an operation's argument that is not taken yet, made from `name`."""
     free, number = name, 1
     if free in taken and before:
         free = f"{before}_{name}"

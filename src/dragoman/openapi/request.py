@@ -23,7 +23,8 @@ from dragoman.errors import ToolError
 from dragoman.json_bytes import JsonMap
 from dragoman.message import DataPart
 from dragoman.openapi.operations import Body, Operation, Parameter
-from dragoman.openapi.security import Scheme, origin
+from dragoman.openapi.security import Scheme
+from dragoman.openapi.servers import origin
 from dragoman.request import HttpRequest
 from dragoman.tools import ToolContext
 
@@ -103,7 +104,8 @@ def _write_path_segment(parameter: Parameter, value: Any) -> str:
 
 
 def _write_header(parameter: Parameter, value: Any) -> str:
-    """Writes a header parameter. Raises `ToolError` if it has control characters."""
+    """Writes a header parameter of an OpenAPI request. Raises `ToolError` if it has control
+    characters."""
     text = _write_simple(parameter, value, encoded=False)
     if _CONTROL.search(text):
         raise ToolError(
@@ -113,7 +115,7 @@ def _write_header(parameter: Parameter, value: Any) -> str:
 
 
 def _write_simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
-    """Writes a parameter in OpenAPI's style `simple`, percent-encoded or not."""
+    """Writes a parameter of a request in OpenAPI's style `simple`, percent-encoded or not."""
     write = _percent_encode if encoded else _as_text
     if isinstance(value, Mapping):
         pairs = cast("JsonMap", value).items()
@@ -125,7 +127,7 @@ def _write_simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
 
 
 def _write_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
-    """Yields the `name=value` pairs of a query parameter or a cookie."""
+    """Yields the `name=value` pairs of a query parameter or a cookie of an OpenAPI request."""
     name = _percent_encode(parameter.name)
     if parameter.style == "deepObject" and isinstance(value, (Mapping, list)):
         yield from _write_deep_object(name, value)
@@ -149,7 +151,8 @@ def _write_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
 
 
 def _write_deep_object(name: str, value: Any) -> Iterator[str]:
-    """Yields the pairs of a query parameter in the style `deepObject`: `name[key]=value`."""
+    """Yields the pairs of an OpenAPI request's query parameter in the style `deepObject`:
+    `name[key]=value`."""
     if isinstance(value, Mapping):
         for key, item in cast("JsonMap", value).items():
             yield from _write_deep_object(f"{name}%5B{_percent_encode(key)}%5D", item)
@@ -161,7 +164,7 @@ def _write_deep_object(name: str, value: Any) -> Iterator[str]:
 
 
 def _write_body(body: Body, value: Any) -> bytes:
-    """Writes the body of a request as JSON, text or form."""
+    """Writes the body of an OpenAPI request as JSON, text or form."""
     if body.body_type == "json":
         return _as_json(value)
     if body.body_type == "text":
@@ -179,7 +182,8 @@ def _write_body(body: Body, value: Any) -> bytes:
 
 
 def _percent_encode(value: Any) -> str:
-    """Percent-encodes a value for a URL. Raises `ToolError` for unpaired surrogates."""
+    """Percent-encodes a value for the URL of an OpenAPI request. Raises `ToolError` for unpaired
+    surrogates."""
     try:
         return quote(_as_text(value), safe="")
     except UnicodeEncodeError as error:
@@ -284,7 +288,8 @@ class ApiRequests:
             await self._transport.close()
 
     async def _caller_headers(self, context: ToolContext[Any]) -> Mapping[str, str]:
-        """Returns the caller's headers, from a mapping or from a function of the tool's context."""
+        """Returns the caller's headers for OpenAPI requests, from a mapping or from a function of
+        the tool's context."""
         if not callable(self._headers):
             return self._headers or {}
         headers = self._headers(context)
@@ -320,8 +325,8 @@ class ApiRequests:
 
 
 async def _read_result(response: Response) -> Any:
-    """Reads an OpenAPI response as the tool's result: JSON as its value, text as text, anything
-    else as a file."""
+    """Reads the response to an OpenAPI request as the tool's result: JSON as its value, text as
+    text, anything else as a file."""
     pieces: list[bytes] = []
     while data := await response.read():
         pieces.append(data)
@@ -348,7 +353,8 @@ async def _read_result(response: Response) -> Any:
 
 
 def _content_type(value: str) -> tuple[str, str]:
-    """Returns the media type in a content type header, and the encoding of its text."""
+    """Returns the media type in a content type header of the response to an OpenAPI request, and
+    the encoding of its text."""
     message = Message()
     message["content-type"] = value
     charset = message.get_content_charset("utf-8")
@@ -360,7 +366,8 @@ def _content_type(value: str) -> tuple[str, str]:
 
 
 def _describe_error(status: int, body: bytes) -> str:
-    """Describes a failed response for the model: status and the beginning of its body."""
+    """Describes for the model the failed response to an OpenAPI request: status and the beginning
+    of its body."""
     try:
         reason = f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

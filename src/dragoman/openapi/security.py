@@ -1,14 +1,11 @@
-"""Where the requests of an API go, and with which keys. No model and no tool's schema ever has a
-key."""
+"""With which keys the requests of an API go. No model and no tool's schema ever has a key."""
 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -19,16 +16,7 @@ from dragoman.openapi.document import Document, pointer
 from dragoman.openapi.operations import Operation
 from dragoman.tools import ToolContext
 
-__all__ = [
-    "Credential",
-    "Credentials",
-    "Scheme",
-    "check_names",
-    "origin",
-    "select_schemes",
-    "server_url",
-    "operation_url",
-]
+__all__ = ["Credential", "Credentials", "Scheme", "check_names", "select_schemes"]
 
 Credential = str | Callable[[ToolContext[Any]], str | Awaitable[str]]
 """A key, or a function, plain or async, that gives it for a call. For basic authentication:
@@ -122,69 +110,3 @@ def _read_scheme(
     if (scheme_type, scheme) == ("http", "basic"):
         return Scheme(credential, "header", "Authorization", "Basic ")
     return None
-
-
-def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> str:
-    """Returns the base URL of all OpenAPI requests, without a final slash: the caller's, otherwise
-    that of the document's first server.
-
-    Raises:
-        SettingsError: there is none, or the document would decide where keys go.
-    """
-    # A document is untrusted: it must not decide where keys are sent.
-    if base_url is None and has_keys:
-        raise SettingsError(
-            "give base_url=: keys and headers are sent where the caller says, and never where a document says"
-        )
-    if base_url is not None:
-        url = base_url
-    else:
-        url = _first_server(document.root.get("servers"))
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SettingsError(
-            f"the document is served at {url!r}, which is no whole address: give base_url="
-        )
-    if parts.query or parts.fragment:
-        raise SettingsError(f"a base URL has no query and no fragment: {url!r}")
-    return url.rstrip("/")
-
-
-def operation_url(operation: Operation, base_url: str, *, is_given: bool) -> str:
-    """Returns the base URL of one OpenAPI operation, which may have its own server if the caller
-    gave no URL.
-
-    Raises:
-        SettingsError: that is on another host.
-    """
-    servers = if_list(operation.fields.get("servers")) or if_list(
-        operation.path_fields.get("servers")
-    )
-    if is_given or not servers:
-        return base_url
-    url = _first_server(servers).rstrip("/")
-    if url.startswith("/"):
-        scheme, host = origin(base_url)
-        return f"{scheme}://{host}{url}"
-    if origin(url) != origin(base_url):
-        raise SettingsError(
-            f"the operation at {operation.location!r} goes to another host, {url!r}: give base_url=, or leave it out with include="
-        )
-    return url
-
-
-def origin(url: str) -> tuple[str, str]:
-    """Returns the scheme, host and port of a URL, within which requests stay."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc
-
-
-def _first_server(servers: Any) -> str:
-    """Returns the first server's URL, with the defaults of its variables."""
-    server: JsonMap = next((if_object(entry) for entry in if_list(servers)), {"url": "/"})
-    variables = if_object(server.get("variables"))
-
-    def default(match: re.Match[str]) -> str:
-        return if_text(if_object(variables.get(match[1])).get("default"))
-
-    return re.sub(r"{([^{}]*)}", default, if_text(server.get("url")))

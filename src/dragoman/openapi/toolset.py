@@ -31,14 +31,8 @@ from dragoman.openapi.operations import (
     read_arguments,
 )
 from dragoman.openapi.request import ApiRequests, Headers, write_request
-from dragoman.openapi.security import (
-    Credentials,
-    Scheme,
-    check_names,
-    operation_url,
-    select_schemes,
-    server_url,
-)
+from dragoman.openapi.security import Credentials, Scheme, check_names, select_schemes
+from dragoman.openapi.servers import operation_url, server_url
 from dragoman.tools import Tool, ToolContext, Toolset
 
 if TYPE_CHECKING:
@@ -96,9 +90,9 @@ def openapi(
     transport: Transport | None = None,
     name: str | None = None,
 ) -> OpenAPIToolset:
-    """Makes tools of the operations of an API, for `Agent(tools=[openapi(…)])`. The document is one
-    of OpenAPI 3.0 or 3.1, as a dict, as its text, or in a file; in JSON, or in YAML where PyYAML is
-    installed.
+    """Makes a toolset of the operations of an API with an OpenAPI document, for
+    `Agent(tools=[openapi(…)])`. The document is one of OpenAPI 3.0 or 3.1, as a dict, as its text,
+    or in a file; in JSON, or in YAML where PyYAML is installed.
 
     `base_url`: where requests go, in place of the document's servers; it must be given with keys or
     headers. `api_key`: the key that the document's security schemes ask for, or several by the

@@ -62,7 +62,7 @@ class MessageAccumulator(MessageBuilder):
         )
 
     def _begin(self, start: MessageStarted | None) -> None:
-        """Resets the accumulator for the next message."""
+        """Resets the message accumulator for the next message."""
         super()._begin(start)
         self._chunks: list[Message] = []
         self._accumulated: Message | None = None
@@ -119,7 +119,7 @@ class MessageAccumulator(MessageBuilder):
         )
 
     def accumulate(self, existing: Message | None, chunk: Message) -> Message:
-        """Returns a message with a chunk added.
+        """Accumulates a message: returns it with a chunk added.
 
         With nothing before, the chunk is the message. A call whose id is there already is merged,
         new name and arguments winning where they are not empty. Other parts are appended, metadata
@@ -148,8 +148,8 @@ class MessageAccumulator(MessageBuilder):
         return existing.replace(content=tuple(content), **changes)
 
     def consolidate(self, message: Message) -> Message:
-        """Returns the message with neighbouring plain texts joined. Texts with native fields and
-        all other parts stay as they are."""
+        """Returns the accumulated message with neighbouring plain texts joined. Texts with native
+        fields and all other parts stay as they are."""
         content: list[Content] = []
         texts: list[str] = []
 
@@ -169,7 +169,8 @@ class MessageAccumulator(MessageBuilder):
 
 
 def _merge_call(old: Content, new: ToolCallPart) -> ToolCallPart:
-    """Returns a tool call with a new name and new arguments, where they are not empty."""
+    """Returns an accumulated tool call with a new name and new arguments, where they are not
+    empty."""
     assert isinstance(old, ToolCallPart)
     # Text, state and arguments belong together.
     source = new if new.arguments else old
@@ -257,11 +258,12 @@ class Intake:
         return passed
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends a message in its middle and returns the closing events; none if nothing of it was
-        shown."""
+        """Ends an accumulated message in its middle and returns the closing events; none if nothing
+        of it was shown."""
         if not self.has_shown:
             return []
         closed: list[Event] = []
+        # Each builder was fed the same events, so the last one closes what all of them have open.
         for builder in self._builders:
             closed = [*builder.cut()]
         last = self.finish or self._paused or MessageFinished(self.message_id, FinishReason.pause)
@@ -276,8 +278,8 @@ class Intake:
         return self.held is None and bool(self.message_id)
 
     def end(self) -> list[Event]:
-        """Returns the events that end the message. If a custom accumulator changed it, they retract
-        it and show the changed one."""
+        """Returns the events that end the accumulated message. If a custom accumulator changed it,
+        they retract it and show the changed one."""
         if self.finish is None:
             return []
         is_custom = self._shown is not self.accumulator
@@ -292,7 +294,8 @@ class Intake:
         return events
 
     def resume(self) -> Message:
-        """Continues the message after the provider paused its turn. Returns the message so far."""
+        """Continues the accumulated message after the provider paused its turn. Returns the message
+        so far."""
         message = self.message()
         self._paused, self.finish = self.finish, None
         self._offset = len(message.content)
@@ -359,8 +362,8 @@ class Intake:
         return True
 
     def end_call(self, finish: MessageFinished | None = None) -> None:
-        """Records the end of a model call. Without `finish` the call was abandoned, and its usage
-        is unknown."""
+        """Records that a model call of the accumulated message has ended. Without `finish` the call
+        was abandoned, and its usage is unknown."""
         start, self._answering = self._answering, None
         if finish is not None:
             origin, time = finish.origin or (start and start.origin), start and start.created_at
@@ -371,7 +374,8 @@ class Intake:
             self.calls.append(ModelCall(start.origin, None, self._run_id, start.created_at))
 
     def _mark_client_call(self, event: Event) -> Event:
-        """Returns the event with a complete call of a client's tool marked as the client's."""
+        """Returns the event of an accumulated message with a complete call of a client's tool
+        marked as the client's."""
         if not isinstance(event, PartStarted | PartFinished) or not isinstance(
             call := event.part, ToolCallPart
         ):
@@ -385,8 +389,8 @@ class Intake:
         return msgspec.structs.replace(event, part=msgspec.structs.replace(call, run_by="client"))
 
     def _move_to_paused(self, event: Event) -> Event:
-        """Returns an event of a later call as one of the paused message, with its indexes
-        shifted."""
+        """Returns an event of a later model call as one of the accumulated message, which the
+        provider paused, with its indexes shifted."""
         message_id = getattr(event, "message_id", None)
         if message_id is None or message_id in self._others or isinstance(event, MessageStarted):
             return event
@@ -397,8 +401,8 @@ class Intake:
         return msgspec.structs.replace(event, **changes)
 
     def _sum_usage(self, finish: MessageFinished) -> MessageFinished:
-        """Returns the end of the message with the usage of all its calls and the prefix of the
-        first."""
+        """Returns the end of the accumulated message with the usage of all its calls and the prefix
+        of the first."""
         paused = self._paused
         if paused is None:
             return finish
@@ -410,7 +414,7 @@ class Intake:
 
 
 def _are_deltas(events: Sequence[Event]) -> TypeGuard[Sequence[PartDelta]]:
-    """True if all events are deltas, as in nearly every network read."""
+    """True if all events to accumulate are deltas, as in nearly every network read."""
     for event in events:  # noqa: SIM110 - at a third of the cost of a generator
         if type(event) is not PartDelta:
             return False

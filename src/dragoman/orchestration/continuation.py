@@ -35,8 +35,8 @@ _EDITED_NOTE = (
 async def resume_run(
     state: StreamingState, plan: ResumePlan
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """Carries out the decisions of a plan and yields steps. The last step names what is still
-    pending."""
+    """Continues a run that waited: carries out the decisions of a plan and yields steps. The last
+    step names what is still pending."""
     history = state.conversation_history
     opened = find_open_calls(history)
     calls = [open_call.call for open_call in opened]
@@ -95,7 +95,8 @@ async def resume_run(
 async def _run_calls(
     state: StreamingState, tool_round: ToolRound, runs: Mapping[int, tuple[Decision, ToolCallPart]]
 ) -> None:
-    """Runs the allowed calls, by slot in the round, and reports each result."""
+    """Continues a run that waited: runs the allowed calls, by slot in the round, and reports each
+    result."""
     slots = list(runs)
     calls = [call for _, call in runs.values()]
     for decision, call in runs.values():
@@ -124,8 +125,8 @@ async def _run_calls(
 async def _find_obstacle(
     state: StreamingState, decision: Decision
 ) -> ToolResultPart | WaitingCall | None:
-    """Returns the reason why an answered call cannot run now: a result in its place, or another
-    wait. None: it can run."""
+    """Returns the reason why, as a run continues, an answered call cannot run now: a result in its
+    place, or another wait. None: it can run."""
     call = decision.call
     tool = state.tool_map.get(call.name)
     # Its set has it no longer, and the executor says so.
@@ -148,7 +149,8 @@ async def _find_obstacle(
 def _make_waiting(
     state: StreamingState, decision: Decision, reason: Reason, **details: Any
 ) -> WaitingCall:
-    """Returns an answered call that waits again. `details`: fields of its interrupt."""
+    """Returns an answered call that waits again as the run continues. `details`: fields of its
+    interrupt."""
     open_call = decision.waiting.call
     waiting = WaitingCall(
         open_call, (), decision.answers, decision.arguments, decision.approved, decision.runs
@@ -161,7 +163,7 @@ def _make_waiting(
 
 
 async def _claim_answers(state: StreamingState, decision: Decision) -> bool:
-    """True if this run is the first to act on the answers."""
+    """True if this continued run is the first to act on the answers."""
     if state.claim is None:
         return True
     verdicts = [state.claim(state.thread_id, answer, state.run_id) for answer in decision.claims]
@@ -174,8 +176,8 @@ def _list_questions(
     opened: Sequence[OpenCall],
     runs: Mapping[int, tuple[Decision, ToolCallPart]],
 ) -> list[WaitingCall]:
-    """Returns the calls whose tools asked while they ran, and so wait again. `runs`: the calls that
-    ran, by their indexes in `opened`."""
+    """Returns the calls of the continued run whose tools asked while they ran, and so wait again.
+    `runs`: the calls that ran, by their indexes in `opened`."""
     waiting: list[WaitingCall] = []
     for call, question in tool_round.asks:
         # By identity: two calls of a conversation may have the same id.
@@ -194,7 +196,8 @@ def _hand_over(
     *,
     waits: bool,
 ) -> None:
-    """Adds the results of allowed hand-off calls. `waits`: another call of the run still waits."""
+    """Adds the results of allowed hand-off calls to the continued run. `waits`: another call of the
+    run still waits."""
     # A new prompt ends all waiting, so that unanswered calls are no obstacle.
     waits = waits or bool(plan.unanswered and not plan.speaks)
     for slot, decision in transfers.items():
@@ -204,7 +207,8 @@ def _hand_over(
 
 
 def _name_arguments(result: ToolResultPart, arguments: JsonMap | None) -> ToolResultPart:
-    """Returns the result with a note of the arguments, if they are not the model's."""
+    """Returns the result of a continued run's call with a note of the arguments, if they are not
+    the model's."""
     if arguments is None:
         return result
     note = {"note": _EDITED_NOTE, "arguments": dict(arguments)}

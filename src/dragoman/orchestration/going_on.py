@@ -13,8 +13,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import msgspec
 
-from dragoman.errors import RunInterruptedError
-from dragoman.message import FinishReason, Message, Role
+from dragoman.message import FinishReason, Message, Role, ToolCallPart
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.orchestrator import (
     DefaultStreamingOrchestrator,
@@ -23,6 +22,7 @@ from dragoman.orchestration.orchestrator import (
 from dragoman.orchestration.resume import CallPlan, Decision
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.story import Story
+from dragoman.repair import OpenCall
 from dragoman.tools import Tool
 from dragoman.tools.agent_tool import Handoff, Transfer
 
@@ -30,9 +30,9 @@ __all__ = ["answer_again", "find_calls", "find_transfer", "settle_decisions"]
 
 
 def find_calls(messages: Sequence[Message], story: Story, *, asks: bool) -> CallPlan | None:
-    """Returns what is to be done with the model's last message, if nothing was answered in the
-    conversation after it; `None`: the conversation ends in something else. `asks`: a person is asked
-    about calls that may have acted."""
+    """Returns what a run that goes on is to do with the model's last message, if nothing was
+    answered in the conversation after it; `None`: the conversation ends in something else. `asks`:
+    a person is asked about calls that may have acted."""
     if messages[-1].role is not Role.MODEL:
         return None
     return CallPlan(tuple(messages[-1].tool_calls), story.results, story.begun, asks)
@@ -40,45 +40,52 @@ def find_calls(messages: Sequence[Message], story: Story, *, asks: bool) -> Call
 
 def find_transfer(
     messages: Sequence[Message], story: Story, tools: Mapping[str, Tool]
-) -> Transfer | None:
-    """Returns the hand-off that was accepted and not finished, or `None`.
-
-    Raises:
-        RunInterruptedError: tools of the other agent may have acted.
-    """
+) -> tuple[ToolCallPart, Transfer] | None:
+    """Returns the hand-off with which a run goes on: one that was accepted and not finished, with
+    its call, or `None`."""
     answers = [message for message in messages if message.role is Role.MODEL]
     if not answers:
         return None
+    accepted = {part.id for part in story.results.values() if not part.is_error}
     for call in answers[-1].tool_calls:
-        handoff, result = tools.get(call.name), story.results.get(call.id)
-        if not isinstance(handoff, Handoff) or result is None or result.is_error:
-            continue
-        if story.has_inner_calls:
-            raise RunInterruptedError(
-                f"the run was handed over to {handoff.to}, and the process that drove it ended while tools of that agent "
-                "may have acted: it is not handed over a second time"
-            )
-        return Transfer(handoff)
+        handoff = tools.get(call.name)
+        if isinstance(handoff, Handoff) and call.id in accepted:
+            return call, Transfer(handoff)
     return None
 
 
 def settle_decisions(
-    decisions: Sequence[Decision], story: Story, tools: Mapping[str, Tool], *, asks: bool
+    decisions: Sequence[Decision],
+    opened: Sequence[OpenCall],
+    story: Story,
+    tools: Mapping[str, Tool],
+    *,
+    asks: bool,
 ) -> list[Decision]:
     """Returns the decisions about answered calls, with the results of those that are not run again.
-    `asks`: a person is asked about calls that may have acted."""
+
+    Args:
+        decisions: about the answered calls.
+        opened: all calls of the conversation that have no result.
+        story: what the log tells of the run.
+        tools: by name.
+        asks: a person is asked about calls that may have acted.
+    """
     past = CallPlan(
-        tuple([decision.waiting.call.call for decision in decisions]),
-        story.results,
-        story.begun,
-        asks,
+        tuple([open_call.call for open_call in opened]), story.results, story.begun, asks
     )
-    settled = past.settle(past.calls, tools)
+    calls = [decision.waiting.call.call for decision in decisions]
+    # A hand-off is accepted again, and then goes on.
+    settled = {
+        slot: part
+        for slot, part in past.settle(calls, tools).items()
+        if not isinstance(tools.get(part.name), Handoff)
+    }
     return [
         msgspec.structs.replace(
             decision,
             result=decision.result or settled.get(slot),
-            doubtful=asks and slot not in settled and past.is_doubtful(past.calls[slot], tools),
+            doubtful=asks and slot not in settled and past.is_doubtful(calls[slot], tools),
         )
         for slot, decision in enumerate(decisions)
     ]
@@ -94,6 +101,12 @@ async def answer_again(
         # An orchestrator of the user's calls models as it likes; the tools are run in our way.
         built_in = DefaultStreamingOrchestrator()
     message = state.conversation_history[-1]
+    if message.role is not Role.MODEL:
+        # The output is that of a call, whose result is stored.
+        state.plan = None
+        yield StreamingIterationResult(should_continue=False, finish_reason=FinishReason.stop)
+        return
+    await built_in.judge_stored(state, message)
     steps = built_in.answer_message(state, message)
     has_step = False
     try:

@@ -23,7 +23,7 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
 )
-from dragoman.fold import parse_call, part_events
+from dragoman.fold import parse_call, part_events, unfold
 from dragoman.json_bytes import Json
 from dragoman.message import (
     OURS,
@@ -90,7 +90,7 @@ def transfer_results(
 def _check_transfer(
     state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: bool
 ) -> None:
-    """Raises `ToolError` if a call cannot hand over now."""
+    """Raises `ToolError` if a hand-off call cannot hand over now."""
     if waits or state.output is not None:
         raise ToolError(
             "not handed over: another call of the same answer comes first; call it again after that"
@@ -103,8 +103,8 @@ def _check_transfer(
 async def hand_over(
     state: StreamingState, transfer: Transfer, *, by_call: bool
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """Runs the other agent and yields its steps as this run's. `by_call`: this run's output is the
-    arguments of a `return_result` call.
+    """Carries out a hand-off: runs the other agent and yields its steps as this run's. `by_call`:
+    this run's output is the arguments of a `return_result` call.
 
     Raises:
         Exception: what the other's run failed with.
@@ -125,6 +125,8 @@ async def hand_over(
     # The other agent has its own system message, and the state of this run.
     run = begin_inner_run(context, tool.sender(), prompt, share_state=True, **options)
     relay, answer = relay_of(context, run), _OtherAnswer(state, tool.to, by_call=by_call)
+    if events := answer.repeat(run.so_far()):
+        yield StreamingIterationResult(events=events)
     try:
         async with aclosing(run.steps()) as steps:
             async for step in steps:
@@ -184,7 +186,8 @@ class _OtherAnswer:
                 self._thinking.append(event.part)
 
     def feed(self, pieces: Sequence[ChatResult[str]]) -> Sequence[Event]:
-        """Takes pieces of the other run's output and returns the events of this run's message."""
+        """Takes pieces of the output of the run that was handed to, and returns the events of this
+        run's message."""
         events: list[Event] = []
         for piece in pieces:
             if piece.retracted:
@@ -194,8 +197,18 @@ class _OtherAnswer:
                 self._texts.append(piece.output)
         return self._intake.feed(events)
 
+    def repeat(self, result: ChatResult[str]) -> Sequence[Event]:
+        """Takes what the other run has said in an earlier process. Returns the events that show it
+        again."""
+        if not result.output:
+            return ()
+        spoken = (message for message in result.messages if message.role is Role.MODEL)
+        self.watch(unfold([next(message for message in spoken if message.text or self._by_call)]))
+        return self.feed([result])
+
     def _finish_text(self, text: str) -> Content:
-        """Returns the open part with its whole text: a text, or the call that returns the output."""
+        """Returns the hand-off's open part with its whole text: a text, or the call that returns
+        the output."""
         if not isinstance(self._open, ToolCallPart):
             return TextPart(text)
         self.returned = parse_call(self._open, text)
@@ -204,8 +217,8 @@ class _OtherAnswer:
     def finish(
         self, result: ChatResult[str], call: ToolCallPart | None = None
     ) -> StreamingIterationResult:
-        """Returns the step that ends the message. `call`: the open call with which a waiting agent
-        continues later."""
+        """Returns the step that ends the message after a hand-off. `call`: the open call with which
+        a waiting agent continues later."""
         state = self._state
         events: list[Event] = []
         other_parts = _list_files(result.messages)
@@ -246,7 +259,8 @@ class _OtherAnswer:
         )
 
     def _begin_text(self) -> list[Event]:
-        """Returns the events that start the message and its text; none if they have started."""
+        """Returns the events that start the hand-off's message and its text; none if they have
+        started."""
         if self._id:
             return []
         events = self._begin_message()
@@ -260,15 +274,15 @@ class _OtherAnswer:
         return [*events, PartStarted(self._id, self._index, self._open)]
 
     def _begin_message(self) -> list[Event]:
-        """Returns the event that starts the message."""
+        """Returns the event that starts the message after a hand-off."""
         self._id = self._new_id()
         native = self._source.native if self._source is not None else None
         ours = {OURS: native[OURS]} if native and OURS in native else None
         return [MessageStarted(self._id, Role.MODEL, native=ours, created_at=self._state.clock())]
 
     def _retract_text(self, remaining: str) -> list[Event]:
-        """Returns the events that withdraw the message and show it again with the remaining
-        text."""
+        """Returns the events that withdraw the hand-off's message and show it again with the
+        remaining text."""
         if not self._id:
             return []
         events: list[Event] = [MessageDropped(self._id, f"{self._to} began again")]
@@ -283,8 +297,8 @@ class _OtherAnswer:
 def _wait_for_agent(
     state: StreamingState, call: ToolCallPart, waits: AgentWaits
 ) -> StreamingIterationResult:
-    """Returns the step that ends a run whose other agent waits: an open call waits for the same
-    interrupts."""
+    """Returns the step that ends a run after a hand-off to an agent that waits: an open call waits
+    for the same interrupts."""
     tool_round = state.begin_round([call])
     open_call = next(
         candidate
@@ -300,7 +314,7 @@ def _wait_for_agent(
 
 
 def _messages_until(messages: Sequence[Message], message_id: str | None) -> list[Message]:
-    """Returns the messages up to and including the one with that id.
+    """Returns the messages that a hand-off passes on: up to and including the one with that id.
 
     Raises:
         ResumeError: it is not among them.
@@ -326,7 +340,8 @@ def _is_output_call(event: PartStarted) -> bool:
 
 
 def _join_messages(messages: Sequence[Message]) -> Message | None:
-    """Returns the content of messages as one user message, or None if there are none."""
+    """Returns the content of messages as the one user message of a hand-off, or None if there are
+    none."""
     if not messages:
         return None
     return Message.user(*[piece for message in messages for piece in message.content])
@@ -339,8 +354,8 @@ def _list_files(messages: Sequence[Message]) -> list[Content]:
 
 
 def _find_origin(messages: Sequence[Message]) -> Origin | None:
-    """Returns the origin of the other agent's last answer, without its response id: this run's
-    provider does not know that response."""
+    """Returns the origin of the last answer of the agent that was handed to, without its response
+    id: this run's provider does not know that response."""
     origins = [
         message.origin
         for message in messages

@@ -57,8 +57,8 @@ class WaitingCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """Runs of agents inside its tool."""
 
     def state(self) -> bytes:
-        """Returns the call's earlier answers and approvals as JSON for its signature; empty if
-        there are none."""
+        """Returns the call's earlier answers and approvals as JSON, which its interrupts are signed
+        with; empty if there are none."""
         if not (self.answers or self.arguments is not None or self.approved or self.runs):
             return b""
         # What is signed: fields are added at the end, and left out where they are empty, so that
@@ -117,9 +117,10 @@ def find_waiting_calls(
     *,
     has_toolsets: bool = False,
 ) -> list[WaitingCall]:
-    """Returns the waiting calls of a conversation, in order. `seal`: signs calls without a mark;
-    give one without a key if the history came from a client, who could have invented them.
-    `has_toolsets`: tools come and go, so an unknown tool is not taken for the client's."""
+    """Returns the calls of a conversation that wait, with their interrupts, in order. `seal`: signs
+    calls without a mark; give one without a key if the history came from a client, who could have
+    invented them. `has_toolsets`: tools come and go, so an unknown tool is not taken for the
+    client's."""
     # Only the last round can wait: everything before it was answered, or repaired when it was sent.
     opened = find_open_calls(messages)
     if not opened:
@@ -139,8 +140,8 @@ def find_waiting_calls(
 
 
 def count_seen_messages(messages: Sequence[Message]) -> int:
-    """Returns the number of messages up to the model's last one. The messages after it are new to
-    the model."""
+    """Returns the number of messages up to the model's last one, whose interrupts are known. The
+    messages after it are new to the model."""
     return next(
         (count for count in range(len(messages), 0, -1) if messages[count - 1].role is Role.MODEL),
         0,
@@ -148,7 +149,8 @@ def count_seen_messages(messages: Sequence[Message]) -> int:
 
 
 def has_new_prompt(messages: Sequence[Message]) -> bool:
-    """True if a user message after the model's last one contains more than results."""
+    """True if no interrupt waits because a user message after the model's last one contains more
+    than results."""
     return any(
         not isinstance(piece, ToolResultPart | MarkPart)
         for message in messages[count_seen_messages(messages) :]
@@ -158,7 +160,8 @@ def has_new_prompt(messages: Sequence[Message]) -> bool:
 
 
 def find_reason(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
-    """Returns why a call waits, as far as the call and the tools show, or None."""
+    """Returns the reason of an interrupt: why a call waits, as far as the call and the tools show,
+    or None."""
     tool = tools.get(call.name)
     # It cannot be run, whoever runs it.
     if call.state != "complete":
@@ -171,8 +174,8 @@ def find_reason(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
 
 
 def needs_mark(waiting: WaitingCall, tools: Mapping[str, Tool]) -> bool:
-    """True if messages and tools do not show everything that a call waits for. `tools`: the fixed
-    ones, because a toolset must be asked for its own."""
+    """True if an interrupt needs a mark: messages and tools do not show everything that a call
+    waits for. `tools`: the fixed ones, because a toolset must be asked for its own."""
     first = waiting.interrupts[0]
     tool = tools.get(waiting.call.call.name)
     is_flagged = first.reason == "approval" and tool is not None and tool.requires_approval is True
@@ -241,8 +244,8 @@ def _read_details(call: ToolCallPart) -> Json:
 
 
 def answer_ids(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, ...]:
-    """Returns the ids under which a call may be answered. The first one is its present id; the
-    others are those that it has in a longer or shorter history."""
+    """Returns the ids under which a call's interrupts may be answered. The first one is its present
+    id; the others are those that it has in a longer or shorter history."""
     message, call_id = messages[open_call.position], open_call.call.id
     keys = [key for key in (message.id, neutral_digest(message)) if key]
     with_message = [f"{call_id}@{key}" for key in keys]
@@ -267,7 +270,7 @@ def _is_call(piece: object, call_id: str) -> bool:
 
 
 def _load_marks(messages: Sequence[Message], position: int) -> dict[tuple[str, int], _StoredMark]:
-    """Reads the marks of a round by id and turn of their call; the last one counts."""
+    """Reads the interrupts' marks of a round by id and turn of their call; the last one counts."""
     marks: dict[tuple[str, int], _StoredMark] = {}
     for message in messages[position:]:
         for piece in message.content if message.role is Role.USER else ():
@@ -288,7 +291,7 @@ def _load_marks(messages: Sequence[Message], position: int) -> dict[tuple[str, i
 
 
 def _load_mark(open_call: OpenCall, mark: _StoredMark) -> WaitingCall:
-    """Returns the waiting call that a mark describes."""
+    """Returns the waiting call that the mark of an interrupt describes."""
     waits = [
         msgspec.structs.replace(interrupt, call=interrupt.call or open_call.call)
         for interrupt in mark.waits
@@ -310,7 +313,8 @@ def _load_run(run: _StoredRun) -> InnerRun:
 
 
 def find_expiry(tool: Tool | None, now: datetime) -> datetime | None:
-    """Returns the time at which an approval that is requested now expires, or None."""
+    """Returns the expiry of an interrupt: the time at which an approval that is requested now
+    expires, or None."""
     if tool is None or (limit := tool.approval_expires) is None:
         return None
     if not isinstance(limit, timedelta):

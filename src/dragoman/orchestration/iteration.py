@@ -131,7 +131,8 @@ _METADATA_KEYS: Mapping[tuple[str, type[Content]], str] = {
 
 
 def provider_metadata(part: Content) -> Json:
-    """Returns what the provider ran itself, as metadata under the tool's name."""
+    """Returns what the provider ran itself in an iteration's step, as metadata under the tool's
+    name."""
     if isinstance(part, (ToolCallPart, ToolResultPart)) and part.run_by == "provider":
         return {_METADATA_KEYS.get((part.name, type(part)), part.name): [msgspec.to_builtins(part)]}
     if isinstance(part, ProviderPart):
@@ -140,7 +141,8 @@ def provider_metadata(part: Content) -> Json:
 
 
 def collect_metadata(messages: Iterable[Message]) -> Json:
-    """Returns what the provider ran itself in these messages; the last of each name counts."""
+    """Returns what the provider ran itself in these messages of an iteration; the last of each name
+    counts."""
     metadata: Json = {}
     for message in messages:
         for part in message.content:
@@ -164,7 +166,7 @@ class OutputText:
         return "".join([self.read_one(event, shows) for event in events])
 
     def read_one(self, event: Event, shows: Callable[[PartStarted], bool]) -> str:
-        """Returns the output in the next event."""
+        """Returns the output of an iteration in the next event."""
         if isinstance(event, PartStarted):
             if isinstance(event.part, WRITTEN_PARTS) and shows(event):
                 self._texts[event.message_id, event.index] = ""
@@ -184,7 +186,7 @@ class OutputText:
         return added
 
     def is_output(self, event: Event) -> bool:
-        """True if an event belongs to a part that is output."""
+        """True if an event of an iteration belongs to a part that is output."""
         if not isinstance(event, PartStarted | PartDelta | PartFinished):
             return False
         return (event.message_id, event.index) in self._texts
@@ -207,8 +209,8 @@ class Rewriting:
     def apply(
         self, step: StreamingIterationResult, shows: Callable[[PartStarted], bool]
     ) -> tuple[StreamingIterationResult, Message | None]:
-        """Returns the step with its events changed to match its output, and the message that it
-        ends if that changed."""
+        """Returns the iteration's step with its events changed to match its output, and the message
+        that it ends if that changed."""
         if not step.events:
             return step, None
         texts = [self._original.read_one(event, shows) for event in step.events]
@@ -245,14 +247,14 @@ class Rewriting:
         return msgspec.structs.replace(step, messages=messages), message
 
     def _copy_events(self, events: Sequence[Event], texts: Sequence[str]) -> list[Event]:
-        """Returns the events with their own text."""
+        """Returns the iteration's events with their own text."""
         changed: list[Event] = []
         for event, text in zip(events, texts, strict=True):
             changed += self._add_event(event, text)
         return changed
 
     def _rewrite_events(self, events: Sequence[Event], output: str) -> list[Event]:
-        """Returns the events with another text in the place of their first one."""
+        """Returns the iteration's events with another text in the place of their first one."""
         changed: list[Event] = []
         first = next(
             (index for index, event in enumerate(events) if self._is_output_text(event)), None
@@ -276,7 +278,8 @@ class Rewriting:
         return isinstance(event, PartDelta | PartFinished) and self._original.is_output(event)
 
     def _insert_part(self, message_id: str, output: str) -> list[Event]:
-        """Returns the events of a new text part, for a message without an open one."""
+        """Returns the events of a new text part for the output that an iteration rewrote, for a
+        message without an open one."""
         index = self._parts
         part: list[Event] = [
             PartStarted(message_id, index, OpenText()),
@@ -288,8 +291,8 @@ class Rewriting:
         return part
 
     def _add_event(self, event: Event, text: str) -> list[Event]:
-        """Passes an event to the builder and returns the events to show. A text part starts with
-        its first piece, so that one without output leaves no trace."""
+        """Passes an event of the iteration to the builder and returns the events to show. A text
+        part starts with its first piece, so that one without output leaves no trace."""
         events = [event]
         if isinstance(event, MessageStarted):
             self._builder, self._texts, self._started, self._parts = (
@@ -310,7 +313,8 @@ class Rewriting:
         return events
 
     def _add_to_output(self, event: PartDelta | PartFinished, text: str) -> list[Event]:
-        """Returns the events to show for an event of an output part."""
+        """Returns the events to show for an event of an output part, whose text an iteration may
+        rewrite."""
         key = event.message_id, event.index
         whole = self._texts[key] = self._texts.get(key, "") + text
         start = self._started.get(key)
@@ -326,7 +330,8 @@ class Rewriting:
 
 
 def read_text(part: Content) -> str:
-    """Returns the text that a part's deltas form: its text, or the arguments of a call."""
+    """Returns the text of an iteration's part, which its deltas form: its text, or the arguments of
+    a call."""
     if isinstance(part, TextPart | ThinkingPart):
         return part.text
     if isinstance(part, ToolCallPart):
@@ -335,7 +340,8 @@ def read_text(part: Content) -> str:
 
 
 def _replace_text(part: Content, text: str) -> Content:
-    """Returns a part with another text and without a signature over the old one."""
+    """Returns a part, whose output an iteration rewrote, with another text and without a signature
+    over the old one."""
     if text == read_text(part):
         return part
     if isinstance(part, TextPart | ThinkingPart):

@@ -29,6 +29,7 @@ from dragoman.orchestration.handoff import hand_over
 from dragoman.orchestration.iteration import RETURN_RESULT, Rewriting, StreamingIterationResult
 from dragoman.orchestration.orchestrator import StreamingOrchestrator
 from dragoman.orchestration.resume import CallPlan, ResumePlan
+from dragoman.orchestration.shown_output import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.story import MODEL_STEP
 from dragoman.orchestration.transcript import Transcript
@@ -77,6 +78,7 @@ class Loop:
         self._owner = 1
         if state.story is not None:
             self._owner = state.story.owner
+            state.shows = getattr(orchestrator, "shows", is_text)
             self.transcript.go_on(state.story)
         self._step: str | None = None
         self._losses_named = 0
@@ -89,8 +91,8 @@ class Loop:
     async def steps(
         self, identify: Callable[[], str | None]
     ) -> AsyncGenerator[StreamingIterationResult, None]:
-        """Yields the steps of the run. `identify` is called first, so that requests of the run can
-        name it, and returns the id of the run around this one.
+        """Yields the loop's steps, those of the run. `identify` is called first, so that requests
+        of the run can name it, and returns the id of the run around this one.
 
         Raises:
             Exception: why the run cannot go on.
@@ -121,8 +123,8 @@ class Loop:
             while goes_on or state.transfer is not None:
                 transfer, state.transfer, goes_on = state.transfer, None, False
                 if isinstance(state.plan, CallPlan):
-                    name = f"going on {self._owner}"
-                    results = answer_again(orchestrator, state)
+                    # No step: what the last one showed is not void.
+                    name, results = None, answer_again(orchestrator, state)
                 elif transfer is None:
                     state.account.begin(model_calls=1)
                     if state.toolset is not None and await state.list_tools():
@@ -139,7 +141,8 @@ class Loop:
                     _LOG.debug("run %s: %s", state.run_id, name)
                     results = hand_over(state, transfer, by_call=self._typed == "call")
                 try:
-                    yield self._begin_step(name)
+                    if name is not None:
+                        yield self._begin_step(name)
                     async for result in results:
                         goes_on = result.should_continue
                         if self._rewriting is not None:
@@ -158,7 +161,8 @@ class Loop:
                     await results.aclose()
                 # An agent within a tool may have met a limit that is this run's too.
                 state.account.check()
-                yield self._end_step(name)
+                if name is not None:
+                    yield self._end_step(name)
         finally:
             try:
                 await self._finalize()
@@ -182,8 +186,8 @@ class Loop:
         yield StreamingIterationResult(events=[finished])
 
     async def _check_output(self) -> None:
-        """Runs the output checks on an output that its orchestrator did not give them: a custom one,
-        or one that handed over.
+        """Runs at the end of the loop the output checks on an output that its orchestrator did not
+        give them: a custom one, or one that handed over.
 
         Raises:
             TypedOutputError: a check sends it back.
@@ -194,7 +198,8 @@ class Loop:
         await checks.apply_last(self._state.tool_context(), text)
 
     def _first_events(self, parent_id: str | None) -> list[Event]:
-        """Returns the events that begin the run, without those that an earlier process has told."""
+        """Returns the loop's first events, which begin the run, without those that an earlier
+        process has told."""
         state, story, events = self._state, self._state.story, list[Event]()
         if story is None or not story.has_started:
             ids = state.run_id, state.thread_id, parent_id, state.resource_id
@@ -206,14 +211,14 @@ class Loop:
     def _rewrite_step(
         self, step: StreamingIterationResult, rewriting: Rewriting
     ) -> StreamingIterationResult:
-        """Returns the step changed to match its output, and updates the history."""
+        """Returns the loop's step changed to match its output, and updates the history."""
         step, message = rewriting.apply(step, self._state.shows)
         if message is not None:
             self._state.replace_in_history(message)
         return step
 
     def end_open_step(self) -> list[Event]:
-        """Returns the events that end a step in whose middle the run ended."""
+        """Returns the events that end the loop's step in whose middle the run ended."""
         step, self._step = self._step, None
         losses = self._take_losses()
         if step is None:
@@ -231,7 +236,7 @@ class Loop:
         return self.transcript.record(StreamingIterationResult(events=[StepStarted(name)]))
 
     def _end_step(self, name: str) -> StreamingIterationResult:
-        """Returns the event that ends a step, with its losses."""
+        """Returns the event that ends a step of the loop, with its losses."""
         self._step = None
         losses = self._take_losses()
         return self.transcript.record(
@@ -243,7 +248,7 @@ class Loop:
         return error.run_id in (None, self._state.run_id)
 
     def _bind_model(self) -> ChatModel:
-        """Returns the model with the tools of the next step."""
+        """Returns the model with the tools of the loop's next step."""
         state, request = self._state, self._state.request
         if state.specs:
             request = request.replace(tools=(*state.specs, *request.tools))
@@ -260,7 +265,7 @@ class Loop:
             await _await_if_needed(self._orchestrator.finalize(self._state))
 
     def _take_losses(self) -> tuple[Loss, ...]:
-        """Returns the losses that were not reported yet, and logs them."""
+        """Returns the losses of the loop that were not reported yet, and logs them."""
         if len(self._state.losses) == self._losses_named:
             return ()
         losses = tuple(self._state.losses)[self._losses_named :]
@@ -279,14 +284,16 @@ async def _await_if_needed(outcome: Awaitable[None] | None) -> None:
 
 
 def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
-    """True if the orchestrator's steps are dragoman's own, so that nobody changes their output."""
+    """True if the steps of the loop's orchestrator are dragoman's own, so that nobody changes their
+    output."""
     return getattr(orchestrator.process_iteration, "__module__", "").startswith(
         "dragoman.orchestration."
     )
 
 
 def wrap_foreign_error(error: Exception) -> DragomanError:
-    """Returns a `DragomanError` for an exception of other code, for the run's events."""
+    """Returns a `DragomanError` for an exception of other code that ended the loop, for the run's
+    events."""
     wrapped = DragomanError(
         f"{type(error).__name__} in the run, from code that is not dragoman's: {describe_error(error)}"
     )
@@ -307,9 +314,9 @@ async def watch_run(
     target: Origin,
     ending: Callable[[Exception | None], Ending],
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """Yields a run's steps between the hooks of its start and end. `begin`: returns the record of
-    its start. `target`: the model that it asks, until one has answered. `ending`: takes the
-    exception and returns the outcome."""
+    """Yields the steps of a run's loop between the hooks of its start and end. `begin`: returns the
+    record of its start. `target`: the model that it asks, until one has answered. `ending`: takes
+    the exception and returns the outcome."""
     start, began_at, loss_count = await begin(), monotonic(), 0
     hooks = start.run.hooks
     raised: Exception | None = None

@@ -108,8 +108,8 @@ class DefaultStreamingOrchestrator:
         state: StreamingState,
         output_schema: JsonMap | None = None,
     ) -> Steps:
-        """Calls the model once. If the provider pauses its turn, the next call continues the same
-        message.
+        """Calls the model once, as orchestrators do by default. If the provider pauses its turn,
+        the next call continues the same message.
 
         Raises:
             DragomanError: the call failed; nothing is added to the history for it.
@@ -147,7 +147,7 @@ class DefaultStreamingOrchestrator:
             await results.aclose()
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """Returns the request of the next model call."""
+        """Returns the orchestrator's request of the next model call."""
         request = state.request.replace(
             messages=state.conversation_history,
             tools=(*state.specs, *state.request.tools),
@@ -213,6 +213,11 @@ class DefaultStreamingOrchestrator:
         elif (correction := self._correct(state, message)) is not None:
             yield self.add_message(state, correction)
 
+    async def judge_stored(self, state: StreamingState, message: Message) -> None:
+        """Has the output checks judge a message again that an earlier process has stored. They change
+        nothing of it."""
+        await self._check_output(state, message, is_stored=True)
+
     def asks_again_when_empty(self, state: StreamingState) -> bool:
         """True if the model is asked again because its message after tool results was empty: once
         for each round of tools."""
@@ -222,8 +227,8 @@ class DefaultStreamingOrchestrator:
         return True
 
     def correction(self, state: StreamingState, message: Message) -> Message | None:
-        """Returns a message that tells the model why its output has the wrong type, or None if it
-        is valid.
+        """Returns the orchestrator's message that tells the model why its output has the wrong
+        type, or None if it is valid.
 
         Raises:
             TypedOutputError: it has been told often enough.
@@ -248,7 +253,7 @@ class DefaultStreamingOrchestrator:
         return None if message.tool_calls else message.text
 
     def write_output(self, message: Message, text: str) -> Message:
-        """Returns a message with another text as its output."""
+        """Returns a message with another text as its output, as this orchestrator writes it."""
         is_text = [isinstance(part, TextPart) for part in message.content]
         start = [*is_text, True].index(True)
         behind = [part for part in message.content[start:] if not isinstance(part, TextPart)]
@@ -256,9 +261,11 @@ class DefaultStreamingOrchestrator:
         texts = [TextPart(text)][: len(text)]
         return message.replace(content=(*message.content[:start], *texts, *behind))
 
-    async def _check_output(self, state: StreamingState, message: Message) -> Message:
-        """Runs the output checks on a finished message. Returns it as they leave it. What they send
-        back stands in `state.refused`."""
+    async def _check_output(
+        self, state: StreamingState, message: Message, *, is_stored: bool = False
+    ) -> Message:
+        """Runs the orchestrator's output checks on a finished message. Returns it as they leave it.
+        What they send back stands in `state.refused`. `is_stored`: the checks have left it so."""
         state.refused = None
         if state.checks is None:
             return message
@@ -267,7 +274,7 @@ class DefaultStreamingOrchestrator:
         if text is None or not state.checks.can_read(text):
             return message
         try:
-            accepted = await state.checks.apply(state.tool_context(), text)
+            accepted = await state.checks.apply(state.tool_context(), text, is_final=is_stored)
         except ModelRetry as error:
             state.refused = error.message
             return message
@@ -298,9 +305,13 @@ class DefaultStreamingOrchestrator:
             _add_results(tool_round, slots, results)
 
     async def answer_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
-        """Runs the calls. Yields a step for each event in the tools, then one that ends the user
-        message with all results in call order. Calls of the client's tools, approvals and questions
-        become pending."""
+        """Runs one round of tool calls. Yields a step for the events of each tool, then a last one,
+        which ends the user message with all results in the order of the calls. Calls of the client's
+        tools, approvals and questions become pending.
+
+        A slot is the place of a call among those that run. Not run here are calls of the
+        orchestrator's own tools, hand-offs, and calls whose result is known already.
+        """
         runnable, waiting = await hold_back_calls(state, calls)
         own_slots = [slot for slot, call in enumerate(runnable) if call.name in self.own_tools]
         transfers = [slot for slot, call in enumerate(runnable) if is_handoff(state, call)]
@@ -317,6 +328,7 @@ class DefaultStreamingOrchestrator:
                 await tool_round.end()
         self._add_own_results(state, tool_round, runnable, own_slots)
         _add_transfers(state, tool_round, runnable, transfers, waits=bool(waiting))
+        # The next text of the model begins a new line, and it may be empty again as often.
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
         last_step = close_round(state, tool_round, waiting)
@@ -332,7 +344,7 @@ class DefaultStreamingOrchestrator:
         calls: Sequence[ToolCallPart],
         without: Collection[int],
     ) -> None:
-        """Starts to run the calls, except those in the slots `without`."""
+        """Starts to run, for the orchestrator, the calls, except those in the slots `without`."""
         slots = [slot for slot in range(len(calls)) if slot not in without]
         selected = calls if len(slots) == len(calls) else [calls[slot] for slot in slots]
         base_method = DefaultStreamingOrchestrator.execute_tool_calls
@@ -367,9 +379,9 @@ class DefaultStreamingOrchestrator:
     async def execute_tool_calls(
         self, state: StreamingState, calls: Sequence[ToolCallPart]
     ) -> list[ToolResultPart]:
-        """Runs the tools and returns their results, without those that ask a person first. An
-        override point of the seeds: if overridden, results appear when it returns, not one by
-        one."""
+        """Runs the tools of the orchestrator's calls and returns their results, without those that
+        ask a person first. An override point of the seeds: if overridden, results appear when it
+        returns, not one by one."""
         if not calls:
             return []
         results = await state.executor.execute_batch(calls, state.tool_map)
@@ -386,11 +398,11 @@ class DefaultStreamingOrchestrator:
         state: StreamingState,  # noqa: ARG002
         calls: Sequence[ToolCallPart],  # noqa: ARG002
     ) -> list[ToolResultPart]:
-        """Returns the results of calls of `own_tools`, in order."""
+        """Returns the results of the orchestrator's own calls of `own_tools`, in order."""
         return []
 
     def add_message(self, state: StreamingState, message: Message) -> StreamingIterationResult:
-        """Adds a user message of the run itself and returns the step that shows it."""
+        """Adds a user message of the orchestrator itself and returns the step that shows it."""
         if state.new_id is not None:
             message = message.replace(id=state.new_id(), created_at=state.clock())
         state.add_to_history(message)
@@ -403,8 +415,9 @@ def _is_empty(message: Message) -> bool:
 
 
 def response_metadata(message: Message) -> Json:
-    """Returns the provider's metadata about its response, which is shown once and never stored in
-    the message. Keys are in snake_case, whatever the provider writes."""
+    """Returns the provider's metadata about its response, for a step of the orchestrator, which is
+    shown once and never stored in the message. Keys are in snake_case, whatever the provider
+    writes."""
     metadata: Json = {}
     for notes in [fields for key, fields in (message.native or {}).items() if key.endswith(NOTES)]:
         for name, value in if_object(if_object(notes).get("response")).items():
@@ -418,7 +431,8 @@ def response_metadata(message: Message) -> Json:
 
 
 def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIterationResult:
-    """Returns the step that drops an empty message before the model is asked again."""
+    """Returns the orchestrator's step that drops an empty message before the model is asked
+    again."""
     # Nobody has seen the start of a message that is still held.
     if intake.held is not None:
         return StreamingIterationResult(events=[], usage=finish.usage)
@@ -427,8 +441,8 @@ def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIteration
 
 
 def _tell_again(intake: Intake, message: Message) -> list[Event]:
-    """Returns the events of a message that an output check changed, in place of what was shown of
-    it."""
+    """Returns the events of a message that an orchestrator's output check changed, in place of what
+    was shown of it."""
     events = unfold([message])
     if intake.held is not None:
         return events
@@ -443,7 +457,8 @@ def _add_transfers(
     *,
     waits: bool,
 ) -> None:
-    """Adds the results of hand-off calls. `slots`: their indexes. `waits`: a call was held back."""
+    """Adds the results of the orchestrator's hand-off calls. `slots`: their indexes. `waits`: a
+    call was held back."""
     # A tool that ran in this round may have asked, and then its call waits too.
     waits = waits or bool(tool_round.asks)
     results = transfer_results(state, [calls[slot] for slot in slots], waits=waits)
@@ -453,6 +468,7 @@ def _add_transfers(
 def _add_results(
     tool_round: ToolRound, slots: Sequence[int], results: Sequence[ToolResultPart]
 ) -> None:
-    """Adds the results of some calls to a round. `slots`: the numbers of those calls in it."""
+    """Adds the results of some of the orchestrator's calls to a round. `slots`: the numbers of
+    those calls in it."""
     for slot, part in zip(slots, results, strict=True):
         tool_round.add(slot, part)

@@ -44,16 +44,17 @@ class OutputChecks:
         return self._accepted == text
 
     def can_read(self, text: str) -> bool:
-        """True if the text is of the type."""
+        """True if the text is of the type that the output checks take."""
         try:
             self._read(text)
         except ValueError:
             return False
         return True
 
-    async def apply(self, context: ToolContext[Any], text: str) -> str:
+    async def apply(self, context: ToolContext[Any], text: str, *, is_final: bool = False) -> str:
         """Runs the checks, each on what the one before returned. Returns the text of the output as
-        they leave it. A plain function runs in a thread, as a plain tool does.
+        they leave it. A plain function runs in a thread, as a plain tool does. `is_final`: the checks
+        have changed the text before, and change no more of it.
 
         Raises:
             ModelRetry: a check sends the output back.
@@ -65,9 +66,9 @@ class OutputChecks:
         for function in self._functions:
             value = await _call(function, context, value)
         after = self._dump(value)
-        self.value = value
+        self.value = self._read(text) if is_final else value
         # The model's own spelling stays where nothing was changed.
-        if after == before:
+        if is_final or after == before:
             after = text
         self._accepted = after
         return after
@@ -109,6 +110,7 @@ def make_checks(
 
 
 async def _call(function: OutputCheck, context: ToolContext[Any], value: Any) -> Any:
+    """Calls an output check, plain or async."""
     if inspect.iscoroutinefunction(function):
         checked = await function(context, value)
     else:

@@ -37,7 +37,7 @@ class TypedOutput(Generic[T]):
         name_schema: Callable[[], JsonMap] | None = None,
         is_wrapped: bool = False,
     ) -> None:
-        """Makes one.
+        """Makes a typed output.
 
         Args:
             schema: JSON Schema of what the model writes.
@@ -65,8 +65,8 @@ class TypedOutput(Generic[T]):
         return Shape.of(self.schema, self._name_schema and self._name_schema())
 
     def read(self, text: str) -> T:
-        """Returns the value of a text. The same text again gives the same value, so that validators
-        run once.
+        """Returns the value of an output's text by its type. The same text again gives the same
+        value, so that validators run once.
 
         Raises:
             ValueError: the text is not of the type; the message is for the model.
@@ -170,7 +170,7 @@ def typed_output(output_type: type[T] | Any) -> TypedOutput[T]:
 
 
 def read_value(adapter: TypeAdapter[T], value: object) -> T:
-    """Returns a JSON value as a value of the type.
+    """Returns a JSON value as a value of the output type.
 
     Raises:
         ValueError: it is not of the type; the message is for the model.
@@ -184,7 +184,7 @@ def read_value(adapter: TypeAdapter[T], value: object) -> T:
 
 
 def _wrap(schema: Json) -> Json:
-    """Returns the schema of an object whose key `result` holds what a schema describes."""
+    """Returns the schema of an object whose key `result` holds an output type that is no object."""
     definitions: Json = {}
     if "$defs" in schema:
         definitions["$defs"] = schema.pop("$defs")
@@ -207,7 +207,7 @@ def _decode_json(text: str) -> Any:
 
 
 def _problems(error: Any) -> str:
-    """Returns a validator's findings as plain lines."""
+    """Returns what is wrong with a typed output: a validator's findings as plain lines."""
     return "; ".join(
         f"{'.'.join(map(str, item['loc'])) or 'the value'}: {item['msg']}"
         for item in error.errors()

@@ -116,6 +116,7 @@ class PartialOutput:
     what remains."""
 
     def __init__(self, output: TypedOutput[Any], *, growing_text: bool = False) -> None:
+        """Starts to read a typed output while it is written."""
         self._shape = output.shape
         self._is_wrapped = output.is_wrapped
         self._growing_text = growing_text
@@ -123,7 +124,8 @@ class PartialOutput:
         self._reader = PartialReader(growing_text=growing_text)
 
     def feed(self, piece: ChatResult[str]) -> bool:
-        """Takes the next piece. Returns True if it changes what is certain."""
+        """Takes the next piece of the partial output. Returns True if it changes what is
+        certain."""
         if piece.retracted:
             text = "".join(self._pieces).removesuffix(piece.retracted)
             self._pieces = [text]
@@ -136,7 +138,7 @@ class PartialOutput:
         return self._reader.feed(piece.output)
 
     def view(self) -> Partial[Any]:
-        """Returns what is certain now."""
+        """Returns what of the partial output is certain now."""
         part, shape = self._reader.slice(), self._shape
         if not self._is_wrapped:
             return view(part, shape)
@@ -149,7 +151,7 @@ class PartialOutput:
         return view(None, shape.child(_RESULT))
 
     def find_list(self) -> Node | None:
-        """Returns the list that is the value, if it is one and has begun."""
+        """Returns the list that is the partial output's value, if it is one and has begun."""
         part = self._reader.slice()
         if part is None or not self._is_wrapped:
             return None
@@ -174,8 +176,8 @@ class OutputEvents:
         self._size = self._told_size = 0
 
     def feed(self, pieces: Sequence[ChatResult[str]], *, is_last: bool = False) -> list[Event]:
-        """Takes pieces of the output and returns the events that are due. `is_last`: the output has
-        ended."""
+        """Takes pieces of the partial output and returns the events that are due. `is_last`: the
+        output has ended."""
         is_due = is_last and self._size > self._told_size
         for piece in pieces:
             self._output.feed(piece)
@@ -193,6 +195,7 @@ class _Elements:
     """Gives each element of a list once, when it is whole and valid."""
 
     def __init__(self, output: PartialOutput, element_type: Any) -> None:
+        """Starts to yield the elements of an output list as they become whole."""
         from pydantic import TypeAdapter
 
         self._output = output
@@ -201,7 +204,8 @@ class _Elements:
         self._is_wrong = False
 
     def take(self, piece: ChatResult[str]) -> list[Chunk]:
-        """Returns chunks for the elements that a piece made whole, or one for a retraction."""
+        """Returns chunks for the elements of the partial output that a piece made whole, or one for
+        a retraction."""
         if piece.retracted:
             self._given, self._is_wrong = 0, False
             return [ChatResult(Partial[Any](), retracted=piece.retracted, id=piece.id)]

@@ -3,7 +3,6 @@ checked before any of them takes effect."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -19,6 +18,7 @@ from dragoman.orchestration.interrupts import WaitingCall, answer_ids
 from dragoman.orchestration.seal import Seal, late_error
 from dragoman.repair import OpenCall, make_interrupted_result
 from dragoman.tools import Tool
+from dragoman.tools.agent_tool import AgentTool
 from dragoman.tools.call_record import InnerRun
 from dragoman.tools.schema_check import find_faults
 from dragoman.tools.tool_result import success_result
@@ -91,12 +91,13 @@ class ResumePlan(msgspec.Struct, frozen=True):
 
 
 class CallPlan(msgspec.Struct, frozen=True):
-    """How a run goes on whose log ends in a message of the model: its calls are answered."""
+    """How a run goes on whose log ends in a message of the model: its calls are answered, or its
+    output is corrected."""
 
     calls: tuple[ToolCallPart, ...]
     """The calls of the message; none: the message is the answer."""
-    known: Mapping[str, ToolResultPart]
-    """Results that the log holds, by the ids of their calls."""
+    results: Mapping[tuple[int, str], ToolResultPart]
+    """Results that the log holds, by the places and the ids of their calls."""
     doubtful: Collection[str]
     """Ids of the calls that may have begun, and whose outcome nobody knows if it is not known."""
     asks: bool = False
@@ -105,23 +106,36 @@ class CallPlan(msgspec.Struct, frozen=True):
     def settle(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
     ) -> dict[int, ToolResultPart]:
-        """Returns the results of those calls that are not to be run, by their indexes: the stored
-        result, or an error if the call may have acted and its tool is not idempotent."""
-        counts = Counter([call.id for call in calls])
+        """Returns the results of those calls of a resumed run that are not to be run, by their
+        indexes: the stored result, or an error if the call may have acted and its tool is not
+        idempotent."""
         settled: dict[int, ToolResultPart] = {}
         for index, call in enumerate(calls):
-            # Of two calls with one id nobody knows whose the result is.
-            result = self.known.get(call.id) if counts[call.id] == 1 else None
-            if result is not None:
+            if (result := self.find_known(call)) is not None:
                 settled[index] = result
             elif self.is_doubtful(call, tools) and not self.asks:
                 settled[index] = make_unknown_result(call)
         return settled
 
+    def find_known(self, call: ToolCallPart) -> ToolResultPart | None:
+        """Returns the stored result of a call, or `None`."""
+        if self._is_twin(call):
+            # By its place: the id alone does not say whose the result is.
+            slot = next((slot for slot, other in enumerate(self.calls) if other is call), -1)
+            return self.results.get((slot, call.id))
+        return next((part for (_, name), part in self.results.items() if name == call.id), None)
+
     def is_doubtful(self, call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
         """True if a call may have acted, and may not be run again."""
         tool = tools.get(call.name)
-        return call.id in self.doubtful and not (tool is not None and tool.idempotent)
+        if call.id not in self.doubtful or (tool is not None and tool.idempotent):
+            return False
+        # A run of an agent goes on from its own story, unless nobody knows which call began it.
+        return not (isinstance(tool, AgentTool) and tool.goes_on) or self._is_twin(call)
+
+    def _is_twin(self, call: ToolCallPart) -> bool:
+        """True if another of the calls has the same id."""
+        return sum(other.id == call.id for other in self.calls) > 1
 
 
 def make_unknown_result(call: ToolCallPart) -> ToolResultPart:
@@ -140,7 +154,8 @@ def decide_calls(
     has_toolsets: bool = False,
     forged: Collection[OpenCall] = (),
 ) -> list[Decision]:
-    """Checks all answers and returns a decision for each answered call, in the order of the calls.
+    """Checks all answers (resumes) to a run that waited and returns a decision for each answered
+    call, in the order of the calls.
 
     Args:
         resume: the answers.
@@ -179,8 +194,8 @@ def decide_calls(
 def _find_matches(
     interrupt_id: str, waiting: Sequence[WaitingCall], messages: Sequence[Message]
 ) -> list[tuple[int, int]]:
-    """Returns the indexes of all waiting calls and interrupts with an id: by the interrupts' own
-    ids, or else by the ids that the calls have in other histories."""
+    """Returns the indexes of all waiting calls and interrupts that a resume with an id may be for:
+    by the interrupts' own ids, or else by the ids that the calls have in other histories."""
     matches = [
         (index, interrupt_index)
         for index, waiting_call in enumerate(waiting)
@@ -222,7 +237,7 @@ def _find_interrupt(
 def _explain_missing(
     interrupt_id: str, waiting: Sequence[WaitingCall], messages: Sequence[Message]
 ) -> str:
-    """Returns the message for an answer that matches no waiting interrupt."""
+    """Returns the message for a resume (answer) that matches no waiting interrupt."""
     call_id = interrupt_id.partition("@")[0].partition("?")[0].partition("/")[0]
     ids = {
         piece.id
@@ -242,7 +257,8 @@ def _explain_missing(
 
 
 def _is_for(resume: Resume, interrupt: Interrupt, message: Message) -> bool:
-    """True if an answer was made for a call of this message, as far as its metadata shows."""
+    """True if a resume (answer) was made for a call of this message, as far as its metadata
+    shows."""
     metadata = resume.metadata
     if interrupt.parent:
         return True
@@ -260,7 +276,7 @@ def _decide_call(
     now: datetime,
     has_toolsets: bool,
 ) -> Decision:
-    """Returns the decision about one answered call."""
+    """Returns the decision about one answered call of a resumed run."""
     tool = tools.get(waiting.call.call.name)
     if waiting.interrupts[0].parent:
         _check_tool(tool, waiting.call.call, answers[min(answers)][0], tools, has_toolsets)
@@ -361,7 +377,7 @@ def _decide_inner(
 
 
 def _read_payload(resume: Resume) -> JsonMap | None:
-    """Returns the payload of an answer, or None if it cancels."""
+    """Returns the payload of a resume, or None if it cancels."""
     if resume.status == "cancelled":
         return None
     payload: Any = resume.payload
@@ -380,7 +396,8 @@ def _check_answer(
     now: datetime,
     state: bytes,
 ) -> str | None:
-    """Checks an answer against its interrupt. Returns its signature for an agent inside the tool.
+    """Checks a resume (answer) against its interrupt. Returns its signature for an agent inside the
+    tool.
 
     Raises:
         ResumeError: it is forged or late, or no answer to that.
@@ -413,7 +430,7 @@ def _check_answer(
 
 
 def _check_approval(resume: Resume, interrupt: Interrupt, payload: JsonMap) -> None:
-    """Raises `ResumeError` if the payload is no valid approval."""
+    """Raises `ResumeError` if a resume's payload is no valid approval."""
     if payload.get("approved") is not True:
         raise ResumeError(
             f"{resume.interrupt_id!r} waits for an approval; answer with approve() or deny()"
@@ -476,7 +493,7 @@ def _make_denial(call: ToolCallPart, reason: Any) -> ToolResultPart:
 
 
 def _make_undone(call: ToolCallPart, reason: Any) -> ToolResultPart:
-    """Returns the result of a call that a person knows to have done nothing."""
+    """Returns the result of a resumed run's call that a person knows to have done nothing."""
     message = (
         f"not carried out: {reason or 'the process that ran the call ended before it did anything'}"
     )
@@ -484,7 +501,7 @@ def _make_undone(call: ToolCallPart, reason: Any) -> ToolResultPart:
 
 
 def _make_result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:
-    """Returns an answer's value as the result of its call."""
+    """Returns a resume's value as the result of its call."""
     if isinstance(value, ToolResultPart):
         return msgspec.structs.replace(value, id=call.id, name=call.name)
     try:

@@ -55,8 +55,8 @@ class Seal(msgspec.Struct, frozen=True):
     def check(
         self, interrupt: Interrupt, resume: Resume, now: datetime, state: bytes = b""
     ) -> str | None:
-        """Checks the signature of an answer. Returns the inner signature for an agent inside the
-        tool, or None.
+        """Checks the seal (signature) of an answer. Returns the inner signature for an agent inside
+        the tool, or None.
 
         Raises:
             ResumeError: it brings none, it was signed for something else, or it is too late.
@@ -85,9 +85,9 @@ class Seal(msgspec.Struct, frozen=True):
         return inner or None
 
     def claim_name(self, resume: Resume, interrupt_id: str) -> str:
-        """Returns the name under which an answer is claimed before it takes effect: the nonce of
-        its token, which is unique; without signatures the interrupt's id, which is unique in its
-        conversation only."""
+        """Returns from the seal the name under which an answer is claimed before it takes effect:
+        the nonce of its token, which is unique; without signatures the interrupt's id, which is
+        unique in its conversation only."""
         if self.key is None:
             return interrupt_id
         return SIGNED + _parse_token((resume.signature or "").partition("+")[0]).nonce
@@ -122,7 +122,8 @@ class _Token(NamedTuple):
 
 
 def _parse_token(token: str) -> _Token:
-    """Returns the fields of a token; empty ones, which no signature matches, if it is malformed."""
+    """Returns the fields of a seal's token; empty ones, which no signature matches, if it is
+    malformed."""
     fields = token.split(".")
     if len(fields) != 4 or fields[0] != _VERSION:
         return _Token()
@@ -130,8 +131,8 @@ def _parse_token(token: str) -> _Token:
 
 
 def _make_nonce(interrupt: Interrupt) -> str:
-    """Returns a nonce derived from the ids of message and interrupt, or a random one without
-    them."""
+    """Returns a nonce for a seal derived from the ids of message and interrupt, or a random one
+    without them."""
     message_id = interrupt.metadata.get("message_id")
     # A history without ids, which only its client keeps: the token alone has the nonce.
     if not message_id:
@@ -140,14 +141,14 @@ def _make_nonce(interrupt: Interrupt) -> str:
 
 
 def late_error(interrupt_id: str) -> ResumeError:
-    """Returns the error for an answer after its expiry."""
+    """Returns the error for an answer after the expiry in its seal."""
     return ResumeError(
         f"{interrupt_id!r} has expired; it can be denied or cancelled, or the conversation goes on without it"
     )
 
 
 def _dump_expiry(moment: datetime | None) -> str:
-    """Returns a time as seconds since 1970; empty without one."""
+    """Returns the expiry that a seal signs as seconds since 1970; empty without one."""
     if moment is None:
         return ""
     if moment.tzinfo is None:

@@ -48,6 +48,7 @@ class _ShownMessage:
     __slots__ = ("finished", "given", "parts", "prefix", "thinking")
 
     def __init__(self, *, is_given: bool = False) -> None:
+        """Starts a message whose output is shown."""
         self.prefix: str | None = None
         self.parts: dict[int, list[str]] = {}
         self.thinking: set[int] = set()
@@ -79,9 +80,9 @@ class ShownOutput:
         has_schema: bool | None = None,
         state: Callable[[], Any] = lambda: None,
     ) -> None:
-        """Creates the output. `typed`: it has a type or is checked, so that only the last message
-        counts. `has_schema`: it is JSON; by default if it is typed. `state`: returns the present
-        shared state."""
+        """Creates the output that a run shows. `typed`: it has a type or is checked, so that only
+        the last message counts. `has_schema`: it is JSON; by default if it is typed. `state`:
+        returns the present shared state."""
         self._typed = typed
         self._has_schema = typed if has_schema is None else has_schema
         self._state = state
@@ -124,7 +125,7 @@ class ShownOutput:
         return [MessageDropped(message_id, "the run ended in its middle") for message_id in began]
 
     def open_text(self) -> str:
-        """Returns the text of the unfinished message."""
+        """Returns the shown text of the unfinished message."""
         if not self._messages or (last := self._messages[-1]).finished:
             return ""
         return last.text().removeprefix(last.prefix or "")
@@ -150,7 +151,7 @@ class ShownOutput:
         *,
         chunks: bool = True,
     ) -> list[ChatResult[str]]:
-        """Takes the next events and returns their visible output. `is_output`: True for a part that
+        """Takes the next events and returns their shown output. `is_output`: True for a part that
         is output. With `chunks=False` only the text is tracked."""
         # Nearly every event of a stream is a delta of the part that was shown last: that way has no
         # call in it.
@@ -214,7 +215,8 @@ class ShownOutput:
             pieces.append(ChatResult(text, id=self.message_id))
 
     def _set_prefix(self, message: _ShownMessage) -> str:
-        """Returns the newline before a message's first output if one is due, and remembers it."""
+        """Returns the newline that is shown before a message's first output if one is due, and
+        remembers it."""
         if message.prefix is not None:
             return ""
         has_others = any(
@@ -228,7 +230,7 @@ class ShownOutput:
     def _read_event(
         self, event: Event, is_output: Callable[[PartStarted], bool], pieces: list[ChatResult[str]]
     ) -> None:
-        """Takes an event other than a delta."""
+        """Takes an event other than a delta into the shown output."""
         if isinstance(event, MessageStarted):
             if event.role is Role.MODEL and event.candidate == 0 and event.run_id is None:
                 self._begin_message(event.message_id)
@@ -252,8 +254,8 @@ class ShownOutput:
                 self._read_part(message, event, is_output, pieces)
 
     def _read_other(self, event: Event, pieces: list[ChatResult[str]]) -> None:
-        """Takes an event outside of messages: custom events and state. Those of runs inside tools
-        stay hidden."""
+        """Takes an event outside of messages into the shown output: custom events and state. Those
+        of runs inside tools stay hidden."""
         if getattr(event, "run_id", None) is not None:
             return
         if isinstance(event, Custom):
@@ -268,7 +270,8 @@ class ShownOutput:
         is_output: Callable[[PartStarted], bool],
         pieces: list[ChatResult[str]],
     ) -> None:
-        """Takes the start or end of a part, or the retraction of a message."""
+        """Takes the start or end of a part, or the retraction of a message, into the shown
+        output."""
         if isinstance(event, PartStarted):
             if isinstance(event.part, WRITTEN_PARTS) and is_output(event):
                 message.parts[event.index] = []
@@ -285,7 +288,8 @@ class ShownOutput:
             del self._latest[event.message_id]
 
     def _begin_message(self, message_id: str) -> None:
-        """Begins a message of the model. Plain output that came before belongs to it."""
+        """Begins a message of the model in the shown output. Plain output that came before belongs
+        to it."""
         message, self._given = self._given, None
         if message is None:
             message = _ShownMessage()
@@ -297,7 +301,8 @@ class ShownOutput:
     def _finish_part(
         self, message: _ShownMessage, event: PartFinished, pieces: list[ChatResult[str]]
     ) -> None:
-        """Takes a finished part. If its deltas said something else, the part wins."""
+        """Takes a finished part into the shown output. If its deltas said something else, the part
+        wins."""
         texts = message.parts.get(event.index)
         if texts is None:
             return
@@ -313,7 +318,7 @@ class ShownOutput:
             texts[:] = [text]
 
     def _begin_rewrite(self) -> None:
-        """Begins a rewrite: from here to the end of these events, only the difference of the output
-        is shown."""
+        """Begins a rewrite of the shown output: from here to the end of these events, only the
+        difference of the output is shown."""
         if self._before is None:
             self._before = self.text()

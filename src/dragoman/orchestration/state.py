@@ -20,7 +20,7 @@ import msgspec
 
 from dragoman.codec.turns import holds_only_answers, next_turn_id
 from dragoman.errors import DragomanError
-from dragoman.event import CALLS_BEGUN, Custom, Event, PartStarted
+from dragoman.event import CALLS_BEGUN, SET_ASIDE, Custom, Event, PartStarted
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
@@ -28,7 +28,7 @@ from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
 from dragoman.orchestration.output_checks import OutputChecks
 from dragoman.orchestration.resume import CallPlan, ResumePlan
-from dragoman.orchestration.seal import Seal
+from dragoman.orchestration.seal import SIGNED, Seal
 from dragoman.orchestration.shown_output import is_text
 from dragoman.orchestration.story import Story
 from dragoman.orchestration.tool_round import ToolRound
@@ -50,8 +50,9 @@ from dragoman.tools import (
 from dragoman.tools.agent_tool import Transfer
 from dragoman.tools.call_record import CallRecords
 from dragoman.tools.inner_runs import Account
+from dragoman.tools.tool_result import to_json_value
 
-__all__ = ["Claim", "StreamingState"]
+__all__ = ["Claim", "StreamingState", "claim_within"]
 
 Claim = Callable[[str, str, str], bool | Awaitable[bool]]
 """Function of the ids of a conversation, of an answer in it, and of the run that acts on it.
@@ -87,7 +88,7 @@ class StreamingState:
         plan: ResumePlan | CallPlan | None = None,
         story: Story | None = None,
     ) -> None:
-        """Copies the history. `tools` may be a mapping by name.
+        """Creates the state of a run, with a copy of the history. `tools` may be a mapping by name.
 
         Raises:
             ToolError: two tools have one name.
@@ -123,6 +124,8 @@ class StreamingState:
         """What to do before the model is asked, if the conversation waited or the run goes on."""
         self.story = story
         """What the log tells of the run's earlier processes; `None`: the run is not durable."""
+        self._inner = {} if story is None else dict(story.inner)
+        """Stories of runs of agents, which have not been taken up again yet."""
         self.records = CallRecords()
         """Records of the calls that are running."""
         self.tool_id_coordinator = ToolIdCoordinator()
@@ -132,7 +135,7 @@ class StreamingState:
         """Functions of the user's that judge a valid output; `None`: there are none."""
         self.refused: str | None = None
         """Words for the model from the check that sent its last output back."""
-        self.output_retries = output_retries
+        self.output_retries = output_retries - (0 if story is None else story.corrections)
         """Number of corrections that the model may still be asked for."""
         self.new_id = new_id
         self.clock = clock
@@ -192,7 +195,7 @@ class StreamingState:
         self._accumulated: Message | None = None
 
     def tool_context(self) -> ToolContext[Any]:
-        """Returns the context that the tools of a run receive."""
+        """Returns from the run's state the context that the tools of a run receive."""
         return ToolContext(
             self.deps,
             self.run_id,
@@ -208,10 +211,11 @@ class StreamingState:
             account=self.account,
             stored=None if self.stored is None else self._wait_until_stored,
             steps={} if self.story is None else self.story.steps,
+            past=None if self.story is None else self._take_story,
         )
 
     async def enter(self) -> None:
-        """Enters the toolsets, if there are any.
+        """Enters the toolsets of the run's state, if there are any.
 
         Raises:
             ToolError: one cannot be entered; none is then.
@@ -221,14 +225,14 @@ class StreamingState:
             self._entered = True
 
     async def leave(self) -> None:
-        """Leaves the toolsets, if they were entered."""
+        """Leaves the toolsets of the run's state, if they were entered."""
         if self.toolset is not None and self._entered:
             self._entered = False
             await self.toolset.__aexit__(None, None, None)
 
     async def list_tools(self) -> bool:
-        """Asks the toolsets for the tools of the next step. Returns True if they changed. Unchanged
-        tools stay the same objects in requests.
+        """Asks the toolsets of the run's state for the tools of the next step. Returns True if they
+        changed. Unchanged tools stay the same objects in requests.
 
         Raises:
             ToolError: a set cannot tell its tools, or two have one name.
@@ -252,16 +256,16 @@ class StreamingState:
         return True
 
     def _begin_calls(self, calls: Sequence[ToolCallPart]) -> Awaitable[None] | None:
-        """Counts calls that are about to be run against the limits. With a log, returns what to await
-        before they are run."""
+        """Counts in the run's state calls that are about to be run against the limits. With a log,
+        returns what to await before they are run."""
         self.account.begin(tool_calls=len(calls))
         if self.stored is None:
             return None
         return self._store_begun(calls)
 
     async def _store_begun(self, calls: Sequence[ToolCallPart]) -> None:
-        """Waits until the log holds these calls, and a mark that they begin. If the process dies
-        later, the log tells which calls may have acted."""
+        """Waits until the run's log holds these calls, and a mark that they begin. If the process
+        dies later, the log tells which calls may have acted."""
         self.outbox.put([Custom(CALLS_BEGUN, [call.id for call in calls])])
         await self._wait_until_stored()
 
@@ -274,20 +278,34 @@ class StreamingState:
     def settle_calls(
         self, calls: Sequence[ToolCallPart], without: Collection[int]
     ) -> dict[int, ToolResultPart]:
-        """Returns the results of calls that an earlier process of this run has begun, by their
-        indexes, so that they are not run again. `without`: indexes to leave out."""
+        """Returns the results in the run's state of calls that an earlier process has begun, by
+        their indexes, so that they are not run again. `without`: indexes to leave out."""
         if not isinstance(self.plan, CallPlan):
             return {}
         settled = self.plan.settle(calls, self.tool_map)
         return {index: part for index, part in settled.items() if index not in without}
 
     def asks_about(self, call: ToolCallPart) -> bool:
-        """True if a person is to be asked about a call, because it may have acted in an earlier
-        process."""
+        """True if by the run's state a person is to be asked about a call, because it may have
+        acted in an earlier process."""
         plan = self.plan
-        if not isinstance(plan, CallPlan) or not plan.asks or call.id in plan.known:
+        if not isinstance(plan, CallPlan) or not plan.asks or plan.find_known(call) is not None:
             return False
         return plan.is_doubtful(call, self.tool_map)
+
+    def _take_story(self, call_id: str, number: int) -> Story:
+        """Returns the story of a run that a call's tool begins, once; the empty one if no earlier
+        process has begun it."""
+        return self._inner.pop((call_id, number), Story())
+
+    def note_set_aside(self, metadata: Json) -> list[Event]:
+        """Sets the metadata of the message that ends the first of two phases. Returns the mark of it
+        for the log of a durable run."""
+        self.set_aside = metadata
+        if self.story is None or not self.calls:
+            return []
+        call = msgspec.to_builtins(self.calls[-1])
+        return [Custom(SET_ASIDE, {"metadata": to_json_value(metadata), "call": call})]
 
     def begin(
         self,
@@ -296,7 +314,7 @@ class StreamingState:
         losses: Sequence[Loss] = (),
         plan: ResumePlan | CallPlan | None = None,
     ) -> tuple[Message, ...]:
-        """Sets how the run begins. Returns the messages that are its own.
+        """Sets in the state how the run begins. Returns the messages that are its own.
 
         Args:
             history: the conversation that it goes on with; with a `plan`, without what the plan adds.
@@ -312,8 +330,8 @@ class StreamingState:
     def take_over_opening(
         self, opening: Sequence[Message], stored: Sequence[Message]
     ) -> tuple[Message, ...]:
-        """Puts messages that an earlier process has told in the place of those that the opening has
-        for them. Returns the rest of the opening."""
+        """Puts into the run's state messages that an earlier process has told in the place of those
+        that the opening has for them. Returns the rest of the opening."""
         start = len(self._history) - len(opening)
         self._history[start : start + len(stored)] = stored
         return tuple(opening[len(stored) :])
@@ -330,7 +348,7 @@ class StreamingState:
         return tuple(self._history)
 
     def add_to_history(self, *messages: Message) -> None:
-        """Appends messages to the run's history, and updates its turn."""
+        """Appends messages to the history in the run's state, and updates its turn."""
         self._history.extend(messages)
         for message in messages:
             if message.role is Role.MODEL:
@@ -374,14 +392,15 @@ class StreamingState:
         return self.tool_round
 
     def replace_in_history(self, message: Message) -> None:
-        """Replaces the last message with the same id."""
+        """Replaces the last message with the same id in the state's history."""
         for position in reversed(range(len(self._history))):
             if self._history[position].id == message.id:
                 self._history[position] = message
                 return
 
     def output_of(self, events: Sequence[Event]) -> str:
-        """Returns the text that events of the model show, for code that wraps the orchestrator."""
+        """Returns the text that events of the model show in this state, for code that wraps the
+        orchestrator."""
         if self.output_text is None:
             return UNSAID
         text = self.output_text.read(events, self.shows)
@@ -402,7 +421,7 @@ class StreamingState:
 
     @property
     def has_recent_tool_execution(self) -> bool:
-        """True if one of the last two messages contains tool results."""
+        """True if one of the last two messages in the state contains tool results."""
         return any(
             message.role is Role.USER and message.tool_results for message in self._history[-2:]
         )
@@ -411,3 +430,16 @@ class StreamingState:
 def _are_identical(these: Sequence[ToolSpec], those: Sequence[ToolSpec]) -> bool:
     """True if both sequences contain the same objects."""
     return len(these) == len(those) and all(map(is_, these, those))
+
+
+def claim_within(
+    claim: Callable[[str, str, str], Awaitable[bool]], owner: str | None, conversation: str
+) -> Callable[[str, str, str], Awaitable[bool]]:
+    """Returns the `claim` of a run of a server. A signed answer has its own nonce, so it counts once
+    for its owner, wherever it is sent. One without a signature counts once in its conversation."""
+
+    async def claim_answer(_: str, name: str, run_id: str) -> bool:
+        scope = f"owner:{owner}" if name.startswith(SIGNED) else conversation
+        return await claim(scope, name, run_id)
+
+    return claim_answer

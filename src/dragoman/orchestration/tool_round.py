@@ -46,8 +46,8 @@ class ToolRound:
         clock: Callable[[], datetime],
         turn: str | None,
     ) -> None:
-        """Creates the round. `calls`: the calls to answer. `outbox`: takes their events. `turn`:
-        turn of the results' message."""
+        """Creates a round of tools. `calls`: the calls to answer. `outbox`: takes their events.
+        `turn`: turn of the results' message."""
         self.asks: list[tuple[ToolCallPart, AskUser]] = []
         """Questions of tools to a person, with their calls."""
         self._calls = calls
@@ -60,14 +60,15 @@ class ToolRound:
         self._is_cancelled = False
 
     def start(self, work: Coroutine[Any, Any, Any], *, reports: int = -1) -> None:
-        """Starts the tools. `reports`: the number of results to expect; -1: unknown."""
+        """Starts the tools of the round. `reports`: the number of results to expect; -1:
+        unknown."""
         self._left = reports
         self._outbox.open()
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(self._wake)
 
     def report(self, slot: int, result: ToolExecutionResult) -> None:
-        """Takes the outcome of the call in a slot."""
+        """Takes the outcome of the call in a slot of the tool round."""
         self._left -= 1
         if isinstance(result.exception, AskUser):
             self.asks.append((self._calls[slot], result.exception))
@@ -75,7 +76,7 @@ class ToolRound:
             self.add(slot, result.part)
 
     def add(self, slot: int, part: ToolResultPart | MarkPart) -> None:
-        """Shows a result, or a mark after the results."""
+        """Shows a tool round's result, or a mark after the results."""
         start = self._start or self._begin_results()
         events = part_events(start.message_id, slot, part)
         if not self._parts:
@@ -84,7 +85,7 @@ class ToolRound:
         self._outbox.put(events)
 
     def _begin_results(self) -> MessageStarted:
-        """Returns the start of the results' message, made for the first of them."""
+        """Returns the start of the tool round's message of results, made for the first of them."""
         if self._new_id is None:
             self._start = MessageStarted(_ANONYMOUS_ID, Role.USER, anonymous=True, turn=self._turn)
         else:
@@ -94,9 +95,9 @@ class ToolRound:
         return self._start
 
     def name_twins(self, opened: Sequence[OpenCall]) -> None:
-        """Names the turn of the call in results whose call id occurs more than once, if an earlier
-        call with that id has no result yet. `opened`: all calls that had no result before the
-        round."""
+        """Names the turn of the call in a tool round's results whose call id occurs more than once,
+        if an earlier call with that id has no result yet. `opened`: all calls that had no result
+        before the round."""
         if (start := self._start) is None:
             return
         unanswered_ids: set[str] = set()
@@ -133,14 +134,14 @@ class ToolRound:
         return []
 
     def cancel(self) -> None:
-        """Cancels the tools without waiting. Only once: a second cancellation would break off their
-        cleanup."""
+        """Cancels the tools of the round without waiting. Only once: a second cancellation would
+        break off their cleanup."""
         if self._task is not None and not self._is_cancelled:
             self._is_cancelled = True
             self._task.cancel()
 
     async def end(self) -> None:
-        """Cancels tools that still run and waits until they have ended."""
+        """Cancels tools of the round that still run and waits until they have ended."""
         self._outbox.pause()
         task = self._task
         if task is None or task.done():
@@ -162,7 +163,8 @@ class ToolRound:
             raise cancelled
 
     def message(self) -> Message | None:
-        """Returns the message of the results so far, in call order, or None without results."""
+        """Returns the message of the tool round's results so far, in call order, or None without
+        results."""
         start = self._start
         if start is None:
             return None
@@ -173,14 +175,14 @@ class ToolRound:
         )
 
     def messages(self) -> tuple[Message, ...]:
-        """Returns the message of the results as a tuple, empty without results."""
+        """Returns the message of the tool round's results as a tuple, empty without results."""
         message = self.message()
         if message is None:
             return ()
         return (message,)
 
     def close(self) -> Sequence[Event]:
-        """Ends the message of the results and returns the remaining events."""
+        """Ends the message of the tool round's results and returns the remaining events."""
         events = self._outbox.take()
         if self._start is not None:
             events.append(MessageFinished(self._start.message_id))

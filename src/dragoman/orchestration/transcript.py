@@ -27,8 +27,9 @@ class Transcript:
     """Takes the steps of a run, each once."""
 
     def __init__(self, state: StreamingState, *, typed: bool, has_schema: bool) -> None:
-        """Creates the transcript. `typed`: only the last message is output. `has_schema`: it is JSON."""
-        self._state = state
+        """Creates the transcript of a run. `typed`: only the last message is output. `has_schema`:
+        it is JSON."""
+        self._state, self._typed = state, typed
         self._metadata: Json = {}
         self.messages: list[Message] = []
         """Finished messages."""
@@ -51,21 +52,26 @@ class Transcript:
         """True once the run has ended and nothing is open."""
 
     def go_on(self, story: Story) -> None:
-        """Takes over what earlier processes of the run have told."""
+        """Takes over into the transcript what earlier processes of the run have told."""
         state = self._state
         self.messages += story.messages
         self.model_calls = story.model_steps
         state.calls.extend(story.calls)
         self._count_calls()
-        spoken = [message for message in story.messages if message.role is Role.MODEL]
+        visible = story.messages
+        spoken = [message for message in visible if message.role is Role.MODEL]
         if spoken and spoken[-1].finish_reason is not None:
             self.finish_reason = spoken[-1].finish_reason
-        self.shown.feed(story.events, state.shows, chunks=False)
+        if spoken and self._typed:
+            visible = story.messages[story.messages.index(spoken[-1]) :]
+        self.shown.feed(unfold(visible), state.shows, chunks=False)
+        self._metadata.update(story.set_aside or {})
         if any(message.tool_results for message in story.messages):
             state.request_next_message_prefix()
 
     def absorb(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Records a step's messages, usage and metadata, and returns it as `record` does."""
+        """Records in the transcript a step's messages, usage and metadata, and returns it as
+        `record` does."""
         self.messages += step.messages
         if step.usage is not None or step.messages:
             step = self._add_calls(step)
@@ -77,7 +83,8 @@ class Transcript:
         return self.record(step)
 
     def record(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Returns the step with its visible output, and with events for messages that have none."""
+        """Records a step in the transcript: returns it with its visible output, and with events for
+        messages that have none."""
         view, state, events = self.shown, self._state, step.events
         # Events of tools that come after their round's last read are told before the next step.
         if state.outbox.events and state.tool_round is None:
@@ -104,8 +111,8 @@ class Transcript:
         )
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends the message in whose middle the run ended, with what was shown of it. Returns the
-        closing events."""
+        """Ends the transcript's message in whose middle the run ended, with what was shown of it.
+        Returns the closing events."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if (intake := self._state.intake) is not None:
             intake.end_call()
@@ -125,8 +132,8 @@ class Transcript:
         return events
 
     def result(self) -> ChatResult[str]:
-        """Returns the result so far, with output as text. An unfinished message is included as far
-        as it was shown."""
+        """Returns from the transcript the result so far, with output as text. An unfinished message
+        is included as far as it was shown."""
         state = self._state
         partial = self._cut_message(FinishReason.cancelled)
         results = state.tool_round.message() if state.tool_round is not None else None
@@ -152,7 +159,8 @@ class Transcript:
         )
 
     def cost(self) -> Decimal | None:
-        """Returns the US dollars of the finished model calls, or None if one has no known price.
+        """Returns from the transcript the US dollars of the finished model calls, or None if one
+        has no known price.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -167,8 +175,9 @@ class Transcript:
         return self._cost
 
     def _add_calls(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Returns the step with the model calls that have ended since the last one. If a custom
-        orchestrator reads the model its own way, the step's usage stands for a call."""
+        """Returns for the transcript the step with the model calls that have ended since the last
+        one. If a custom orchestrator reads the model its own way, the step's usage stands for a
+        call."""
         calls = self._state.calls
         if step.usage is not None and len(calls) == self._counted:
             origin = next(
@@ -181,7 +190,7 @@ class Transcript:
         return msgspec.structs.replace(step, calls=new, usage=usage)
 
     def _count_calls(self) -> tuple[tuple[ModelCall, ...], Usage | None]:
-        """Returns the model calls that were not counted yet, and their usage."""
+        """Returns the model calls that the transcript has not counted yet, and their usage."""
         new = tuple(self._state.calls[self._counted :])
         self._counted += len(new)
         if (usage := sum_usage(new)) is not None:
@@ -189,8 +198,8 @@ class Transcript:
         return new, usage
 
     def _unfold_again(self, messages: Sequence[Message]) -> list[Event]:
-        """Returns the events of whole messages, and first those that retract the parts already
-        shown."""
+        """Returns for the transcript the events of whole messages, and first those that retract the
+        parts already shown."""
         dropped = [
             message.id for message in messages if message.id and self.shown.is_open(message.id)
         ]
@@ -200,7 +209,7 @@ class Transcript:
         ]
 
     def _cut_message(self, reason: FinishReason) -> Message | None:
-        """Returns the unfinished message as far as it was shown, or None."""
+        """Returns for the transcript the unfinished message as far as it was shown, or None."""
         intake = self._state.intake
         if self.is_complete:
             return None

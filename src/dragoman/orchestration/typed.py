@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from typing import cast
 
 import msgspec
 
@@ -17,8 +18,8 @@ from dragoman.capability import Capability
 from dragoman.errors import SettingsError, TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import arguments_text, parse_call
-from dragoman.json_bytes import JsonMap
-from dragoman.message import FinishReason, Message, ToolCallPart, ToolResultPart
+from dragoman.json_bytes import Json, JsonMap
+from dragoman.message import FinishReason, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.accumulator import Intake
 from dragoman.orchestration.iteration import RETURN_RESULT, StreamingIterationResult
@@ -28,6 +29,7 @@ from dragoman.orchestration.orchestrator import (
     StreamingOrchestrator,
     response_metadata,
 )
+from dragoman.orchestration.resume import CallPlan
 from dragoman.orchestration.state import StreamingState
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
@@ -86,7 +88,7 @@ def choose_orchestrator(
 
 
 def _means(provider: Provider, *, tools: bool) -> set[str]:
-    """Returns the ways in which a provider can give typed output."""
+    """Returns the means by which a provider can give typed output."""
     can = provider.capabilities
     means = {"tool"} if Capability.tools in can else set[str]()
     if Capability.typed_output in can:
@@ -103,8 +105,9 @@ class JsonTextStreamingOrchestrator(DefaultStreamingOrchestrator):
     provider_hint = "json_text"
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """Returns the request with the schema in words at its beginning. The schema itself stays in
-        it too: lowering turns it into the API's JSON mode, where the model has one."""
+        """Returns the request of a typed run with the output schema as a text at its beginning. The
+        schema itself stays in it too: lowering turns it into the API's JSON mode, where the model
+        has one."""
         request = super().request(state, output_schema)
         schema = msgspec.json.encode(output_schema).decode()
         words = f"Answer with JSON alone, without a code fence. It must satisfy this JSON Schema: {schema}"
@@ -126,6 +129,18 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         (`Capability.forced_tools`)."""
         self._force = force
         self._shown = ("", 0)
+
+    async def initialize(self, state: StreamingState) -> None:
+        """Takes over what the model has said and returned in earlier processes of a durable run."""
+        if (story := state.story) is None:
+            return
+        spoken = [message for message in story.messages if message.role is Role.MODEL]
+        if story.is_returned and (call := _first_result_call(spoken[-1])) is not None:
+            state.output = arguments_text(call)
+        # The last message is answered again, and then adds its own text.
+        if isinstance(state.plan, CallPlan) and not story.is_returned:
+            spoken = spoken[:-1]
+        state.suppressed_text = "".join([message.text for message in spoken])
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
         """Returns the request with `return_result` among its tools. A call is forced unless the
@@ -196,7 +211,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     def _end_step(
         self, state: StreamingState, calls: Sequence[ToolCallPart], last: StreamingIterationResult
     ) -> StreamingIterationResult:
-        """Returns the last step of a run whose output has arrived."""
+        """Returns the last step of a typed run whose output has arrived."""
         returned = next(call for call in calls if call.name == RETURN_RESULT)
         metadata = {"toolId": returned.id, "toolName": returned.name}
         if state.suppressed_text:
@@ -254,13 +269,18 @@ class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
 
     provider_hint = "two_phase"
 
+    async def initialize(self, state: StreamingState) -> None:
+        """Takes over the phase that an earlier process of a durable run has reached."""
+        if state.story is not None:
+            state.set_aside = cast("Json | None", state.story.set_aside)
+
     def process_iteration(
         self,
         model: ChatModel,
         state: StreamingState,
         output_schema: JsonMap | None = None,
     ) -> Steps:
-        """Makes one model call in the run's current phase."""
+        """Makes one model call in the typed run's current phase."""
         phase = _Tools() if state.set_aside is None else _Answer()
         return phase.process_iteration(model, state, output_schema)
 
@@ -273,7 +293,8 @@ class _Tools(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: JsonMap | None,  # noqa: ARG002
     ) -> ModelRequest:
-        """Returns the request of the first phase, with tools and without the schema."""
+        """Returns the request of the first phase of a typed run, with tools and without the
+        schema."""
         return super().request(state, None)
 
     def shows(self, part: PartStarted) -> bool:  # noqa: ARG002 - whatever it is
@@ -283,8 +304,8 @@ class _Tools(DefaultStreamingOrchestrator):
         return None
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
-        """Ends a message of the first phase: runs its tools, or drops its text because the typed
-        answer follows."""
+        """Ends a message of the first phase of a typed run: runs its tools, or drops its text
+        because the typed answer follows."""
         message = intake.message()
         if intake.finish is None or message.tool_calls:
             async with aclosing(super().finish_message(state, intake)) as results:
@@ -292,19 +313,22 @@ class _Tools(DefaultStreamingOrchestrator):
                     yield result
             return
         state.intake = None
-        state.set_aside = response_metadata(message)
-        state.suppressed_text += message.text
-        dropped = MessageDropped(intake.finish.message_id, "the answer follows by the schema")
-        yield StreamingIterationResult(
-            events=[] if intake.held is not None else [dropped], usage=intake.finish.usage
-        )
+        metadata = response_metadata(message)
+        if message.text:
+            metadata["suppressedText"] = message.text
+        events = state.note_set_aside(metadata)
+        if intake.held is None:
+            dropped = MessageDropped(intake.finish.message_id, "the answer follows by the schema")
+            events.append(dropped)
+        yield StreamingIterationResult(events=events, usage=intake.finish.usage)
 
 
 class _Answer(DefaultStreamingOrchestrator):
     """The second phase."""
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """Returns the request of the second phase, with the schema and without tools."""
+        """Returns the request of the second phase of a typed run, with the schema and without
+        tools."""
         request = super().request(state, output_schema)
         settings = msgspec.structs.replace(
             request.settings, tool_choice=None, parallel_tool_calls=None
@@ -312,11 +336,8 @@ class _Answer(DefaultStreamingOrchestrator):
         return request.replace(tools=(), settings=settings)
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
-        """Ends a message of the second phase, with the metadata of the first."""
-        metadata = dict(state.set_aside or {})
-        if state.suppressed_text:
-            metadata["suppressedText"] = state.suppressed_text
-        state.set_aside, state.suppressed_text = {}, ""
+        """Ends a message of the second phase of a typed run, with the metadata of the first."""
+        metadata, state.set_aside = dict(state.set_aside or {}), {}
         async with aclosing(super().finish_message(state, intake)) as results:
             async for result in results:
                 yield msgspec.structs.replace(result, metadata={**metadata, **result.metadata})

@@ -48,8 +48,8 @@ def _find_reason_to_wait(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reaso
 async def hold_back_calls(
     state: StreamingState, calls: Sequence[ToolCallPart]
 ) -> tuple[Sequence[ToolCallPart], list[WaitingCall]]:
-    """Splits the calls of the model's last message into those to run now and those that wait, with
-    their interrupts."""
+    """Splits into running and waiting the calls of the model's last message into those to run now
+    and those that wait, with their interrupts."""
     tools = state.tool_map
     reasons: list[Reason | None] = [
         "doubt" if state.asks_about(call) else _find_reason_to_wait(call, tools) for call in calls
@@ -82,7 +82,7 @@ async def hold_back_calls(
 
 
 async def _check_approval(state: StreamingState, tool: Tool, call: ToolCallPart) -> JsonMap | None:
-    """Returns the details of an approval that a call needs, or None if it needs none."""
+    """Returns the details of the approval that a call must wait for, or None if it needs none."""
     details: Json = {}
     try:
         if not await tool.needs_approval(call, state.tool_context()):
@@ -116,8 +116,8 @@ def build_waiting_call(
 def _make_interrupts(
     state: StreamingState, waiting: WaitingCall, question: AskUser
 ) -> tuple[Interrupt, ...]:
-    """Returns the interrupts for a question: one, or those of an agent inside the tool under this
-    call's id."""
+    """Returns the interrupts for a question that a call waits for: one, or those of an agent inside
+    the tool under this call's id."""
     history, past = state.conversation_history, waiting.state()
     if isinstance(question, AgentWaits):
         outer = answer_ids(history, waiting.call)[0]
@@ -162,8 +162,8 @@ def list_interrupts(waiting: Iterable[WaitingCall]) -> tuple[Interrupt, ...]:
 def close_round(
     state: StreamingState, tool_round: ToolRound, waiting: Sequence[WaitingCall]
 ) -> StreamingIterationResult:
-    """Ends a round of tools: stores the message of its results, with marks of waiting calls, and
-    returns the last step."""
+    """Ends a round of tools in which calls may wait: stores the message of its results, with marks
+    of waiting calls, and returns the last step."""
     waits = list(waiting)
     if waits or tool_round.asks:
         # Sorted by the order of the calls, since tools may ask in any order.

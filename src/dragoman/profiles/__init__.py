@@ -9,9 +9,9 @@ request, losses = profiles.lower(request, profile, wire="anthropic")
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import attach_profile, lower_for, needs_profile
 from dragoman.profiles.lower import DEFAULTS, is_forced, lower, may_think
+from dragoman.profiles.profile_table import ProfileTable, load_shipped
 from dragoman.profiles.refusals import find_refusals
 from dragoman.profiles.registry import REGISTRY, ProfileRegistry
-from dragoman.profiles.table import ProfileTable, load_shipped
 
 __all__ = [
     "DEFAULTS",

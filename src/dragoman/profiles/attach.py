@@ -21,8 +21,9 @@ _NOTHING = Settings()
 
 
 def needs_profile(request: ModelRequest, wire: str) -> bool:
-    """Returns whether anything in a request depends on what its model accepts; if not, no table is
-    loaded for it. `wire`: name of the wire that writes it."""
+    """Returns whether a profile is to be attached to a request: whether anything in it depends on
+    what its model accepts; if not, no table is loaded for it. `wire`: name of the wire that writes
+    it."""
     return (
         wire in _WRITING_WIRES
         or request.settings != _NOTHING
@@ -34,7 +35,8 @@ def needs_profile(request: ModelRequest, wire: str) -> bool:
 def lower_for(
     request: ModelRequest, profile: ModelProfile | None, wire: str
 ) -> tuple[ModelRequest, tuple[Loss, ...]]:
-    """Returns the request as it is sent to a model with this profile, and what was changed.
+    """Attaches a profile to a request: returns it as it is sent to a model with this profile, and
+    what was changed.
 
     What a client wrote in the API and for the model that it goes to is sent as it is: a refusal is
     the client's answer.

@@ -15,7 +15,7 @@ __all__ = ["with_profile"]
 
 
 def with_profile(provider: Provider, profile: ModelProfile, settings: Settings) -> Provider:
-    """Returns the record with the capabilities that a model has for typed output.
+    """Returns the provider's record with the capabilities that a model has for typed output.
 
     Args:
         provider: its record.

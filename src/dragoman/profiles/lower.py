@@ -36,7 +36,8 @@ _JSON_MODE: Mapping[str, Any] = MappingProxyType({"type": "object"})
 def lower(
     request: ModelRequest, profile: ModelProfile, *, wire: str
 ) -> tuple[ModelRequest, tuple[Loss, ...]]:
-    """Returns the request as the model accepts it, and what was changed or left out.
+    """Lowers a request to a model's profile: returns it as the model accepts it, and what was
+    changed or left out.
 
     Lowering twice is lowering once. An empty profile changes nothing. Options, content and media
     are never touched, and nothing becomes dearer unless the model accepts nothing less.
@@ -57,7 +58,7 @@ def lower(
 
 
 def may_think(settings: Settings, profile: ModelProfile) -> bool:
-    """Returns whether a model is known to think if it is asked with these settings."""
+    """Returns whether a model is known to think if a lowered request has these settings."""
     match settings.reasoning:
         case None:
             return profile.thinks in ("default", "always")
@@ -101,7 +102,8 @@ class _Lowering:
         return request.replace(settings=self._settings, output_schema=self._schema)
 
     def _lower_setting(self, name: str, value: Any, why: str | None) -> None:
-        """Changes a setting. `why`: the reason to tell; `None`: it asks for the same."""
+        """Lowers a setting, and notes the change. `why`: the reason to tell; `None`: it asks for
+        the same."""
         self._settings = msgspec.structs.replace(self._settings, **{name: value})
         if why is not None:
             self.losses.append(Loss(None, None, Lost.setting, why, name))
@@ -125,7 +127,7 @@ class _Lowering:
             self._lower_effort(reasoning)
 
     def _switch_off(self, reasoning: Effort | int) -> None:
-        """Switches thinking off; a model that cannot stop thinks as little as it can."""
+        """Lowers thinking to `off`; a model that cannot stop thinks as little as it can."""
         profile = self._profile
         if profile.off != () or reasoning == 0:
             if reasoning == 0 and profile.off is not None:
@@ -193,13 +195,13 @@ class _Lowering:
             self._lower_setting("reasoning", allowed, None)
 
     def _find_limit(self) -> int | None:
-        """Returns the most tokens that one answer of the model may have, its thinking included, or
-        None."""
+        """Returns the limit to lower tokens to: the most that one answer of the model may have, its
+        thinking included, or None."""
         limits = (self._settings.max_tokens, self._profile.output)
         return min((limit for limit in limits if limit is not None), default=None)
 
     def _free_tools(self) -> None:
-        """Switches thinking off where the model takes no tools beside it."""
+        """Lowers thinking to `off` where the model takes no tools beside it."""
         if not self._profile.tools_need_off or not self._profile.off:
             return
         has_tools = any(isinstance(tool, ToolSpec) for tool in self._request.tools)
@@ -240,7 +242,8 @@ class _Lowering:
                 self._lower_setting(name, value, "the model takes it and ignores it")
 
     def _clamp(self, name: str, value: float, least: float, most: float) -> None:
-        """Moves a number setting into the range that the model accepts, and notes the change."""
+        """Lowers or raises a number setting into the range that the model accepts, and notes the
+        change."""
         allowed = max(least, min(value, most))
         if allowed != value:
             self._lower_setting(
@@ -248,7 +251,8 @@ class _Lowering:
             )
 
     def _part_pairs(self) -> None:
-        """Leaves out one of two settings that the model does not take together."""
+        """Lowers a request that has two settings which the model does not take together: leaves one
+        out."""
         for first, second in self._profile.together or ():
             value = getattr(self._settings, first, None)
             if value is None or getattr(self._settings, second, None) is None:

@@ -23,8 +23,9 @@ _RESPONSES_LOGPROBS = "message.output_text.logprobs"
 
 
 def find_refusals(request: ModelRequest, profile: ModelProfile, *, wire: str) -> tuple[str, ...]:
-    """Returns names of what the model is known to refuse: settings, `output_schema`, `tools`, a tool
-    that the provider runs, a kind of media, a role, `prefill`; empty: nothing is known against it.
+    """Returns by the profile the names of what the model is known to refuse: settings,
+    `output_schema`, `tools`, a tool that the provider runs, a kind of media, a role, `prefill`;
+    empty: nothing is known against it.
 
     Args:
         request: as it would be sent.
@@ -42,7 +43,7 @@ def find_refusals(request: ModelRequest, profile: ModelProfile, *, wire: str) ->
 
 
 def _find_options(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
-    """Yields the options without a neutral name that the model's profile refuses."""
+    """Yields as refusals the options without a neutral name that the model's profile refuses."""
     refused = {*(profile.refused or ())}
     if request.stream:
         refused |= {*(profile.refused_stream or ())}
@@ -59,7 +60,7 @@ def _find_options(request: ModelRequest, profile: ModelProfile) -> Iterator[str]
 
 
 def _find_tools(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
-    """Yields the tools of a request that the model's profile refuses."""
+    """Yields as refusals the tools of a request that the model's profile refuses."""
     if profile.tools is False and any(isinstance(tool, ToolSpec) for tool in request.tools):
         yield "tools"
     names = [tool.name for tool in request.tools if isinstance(tool, ServerTool)]
@@ -70,8 +71,8 @@ def _find_tools(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
 
 
 def _find_content(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
-    """Yields the media kinds, roles and endings of a conversation that the model's profile
-    refuses."""
+    """Yields as refusals the media kinds, roles and endings of a conversation that the model's
+    profile refuses."""
     refused = {*(profile.no_inputs or ())}
     roles = profile.roles
     for message in request.messages:
@@ -85,7 +86,8 @@ def _find_content(request: ModelRequest, profile: ModelProfile) -> Iterator[str]
 
 
 def _media_types(part: Content) -> Iterator[str]:
-    """Yields the kinds of media that a part of a message holds, as a profile names them."""
+    """Yields the kinds of media in a part of a message that a profile may refuse, as profiles name
+    them."""
     if isinstance(part, ToolResultPart) and part.is_content:
         for piece in cast("tuple[Content, ...]", part.result):
             yield from _media_types(piece)

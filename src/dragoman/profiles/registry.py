@@ -15,7 +15,7 @@ from time import monotonic
 from dragoman import providers
 from dragoman.errors import SettingsError
 from dragoman.model_profile import EMPTY, ModelProfile
-from dragoman.profiles.table import BASE, ProfileTable, load_shipped
+from dragoman.profiles.profile_table import BASE, ProfileTable, load_shipped
 from dragoman.providers import Provider
 from dragoman.providers.model_string import parse_model_string
 
@@ -43,8 +43,8 @@ class ProfileRegistry:
     """The profiles of this process. `clock`: seconds that only grow."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        """Creates a registry without the user's profiles and lessons. `clock`: seconds, for the
-        lessons' age."""
+        """Creates a registry of model profiles without the user's profiles and lessons. `clock`:
+        seconds, for the lessons' age."""
         self._clock = clock
         self._registered: dict[tuple[str, str], ModelProfile] = {}
         self._tables: list[ProfileTable] | None = None
@@ -53,7 +53,8 @@ class ProfileRegistry:
         self._ready: dict[tuple[int, str, str], tuple[Provider, ModelProfile]] = {}
 
     def get(self, model: str, *, wire: str | None = None) -> ModelProfile:
-        """Returns what is known of a model, by its model string (`"anthropic:claude-opus-5-5"`).
+        """Returns the profile of a model (what is known of it), by its model string
+        (`"anthropic:claude-opus-5-5"`).
 
         Args:
             model: the provider alone means its default model.
@@ -73,7 +74,7 @@ class ProfileRegistry:
         wire: str | None = None,
         endpoint: str | None = None,
     ) -> ModelProfile:
-        """Returns what is known of a provider's model.
+        """Returns the profile (what is known) of a provider's model.
 
         Args:
             provider: its record.
@@ -115,9 +116,9 @@ class ProfileRegistry:
     def register(
         self, model: str, profile: ModelProfile | None = None, *, like: str | None = None
     ) -> None:
-        """Says what a model accepts, such as one behind a name of the user's own:
-        `register("azure:my-deployment", like="openai:gpt-5.4")`. It goes before all else that is
-        known of the model.
+        """Registers a profile: says what a model accepts, such as one behind a name of the user's
+        own: `register("azure:my-deployment", like="openai:gpt-5.4")`. It goes before all else that
+        is known of the model.
 
         Args:
             model: its model string.
@@ -140,9 +141,9 @@ class ProfileRegistry:
         self._ready.clear()
 
     def load(self, path: str | Path) -> None:
-        """Reads a file of profiles, which go before all that is known but for those of `register`
-        and of files that are read later. See `dragoman.profiles.table` for its form; its tables are
-        named by providers.
+        """Reads into the registry a file of profiles, which go before all that is known but for
+        those of `register` and of files that are read later. See `dragoman.profiles.profile_table`
+        for its form; its tables are named by providers.
 
         Raises:
             SettingsError: it cannot be read; names the line and the key.
@@ -152,7 +153,8 @@ class ProfileRegistry:
         self._ready.clear()
 
     def note_listed(self, provider: str, model: str, profile: ModelProfile) -> None:
-        """Keeps what a provider's list says of one of its models. `provider`: its name."""
+        """Keeps in the profile registry what a provider's list says of one of its models.
+        `provider`: its name."""
         if self._listed.get((provider, model)) != profile:
             self._listed[provider, model] = profile
             self._ready.clear()
@@ -163,8 +165,8 @@ class ProfileRegistry:
         return bool(self._learned)
 
     def learn(self, endpoint: str, wire: str, model: str, profile: ModelProfile) -> None:
-        """Keeps for 24 hours what an error told of a model at an endpoint. Names of refused
-        settings are added to those that are known.
+        """Keeps in the profile registry for 24 hours what an error told of a model at an endpoint.
+        Names of refused settings are added to those that are known.
 
         Args:
             endpoint: the base URL, as `Access.endpoint` shows it.
@@ -177,7 +179,7 @@ class ProfileRegistry:
         self._learned[endpoint, wire, model] = (self._clock() + _LESSON_SECONDS, profile)
 
     def forget(self) -> None:
-        """Forgets all that was registered, read, listed or learned."""
+        """Forgets all profiles that were registered, read, listed or learned."""
         self._registered.clear()
         self._listed.clear()
         self._learned.clear()
@@ -187,8 +189,8 @@ class ProfileRegistry:
     def _build_profile(
         self, provider: Provider, model: str, wire: str, lesson: ModelProfile | None
     ) -> ModelProfile:
-        """Returns the profile of a model on one wire, merged from all sources, the weakest source
-        first."""
+        """Builds for the registry the profile of a model on one wire, merged from all sources, the
+        weakest source first."""
         shipped = _find_shipped(provider, model).for_wire(wire)
         known = (
             shipped if provider.profile is None else provider.profile.for_wire(wire).over(shipped)
@@ -206,8 +208,8 @@ class ProfileRegistry:
         return known if registered is None else registered.for_wire(wire).over(known)
 
     def _find_lesson(self, endpoint: str, wire: str, model: str) -> ModelProfile | None:
-        """Returns the profile that a provider's error taught about a model, or None if it has
-        expired."""
+        """Returns from the registry the profile that a provider's error taught about a model, or
+        None if it has expired."""
         key = (endpoint, wire, model)
         if key not in self._learned:
             return None
@@ -218,8 +220,8 @@ class ProfileRegistry:
         return None
 
     def _find_like(self, like: str) -> ModelProfile:
-        """Returns the profile of the model that another entry is `like`, with what differs by
-        wire."""
+        """Returns from the registry the profile of the model that another is `like`, with what
+        differs by wire."""
         provider, name = _split_model_string(like)
         family = _find_vendor(provider, name) or ""
         profile = self._registered.get((provider.name, name), EMPTY)
@@ -236,7 +238,8 @@ class ProfileRegistry:
         return profile
 
     def _user_tables(self) -> list[ProfileTable]:
-        """Returns the profile tables that the user registered or loaded, the strongest first."""
+        """Returns the registry's profile tables that the user registered or loaded, the strongest
+        first."""
         if self._tables is None:
             self._tables = []
             for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
@@ -256,14 +259,15 @@ class ProfileRegistry:
 
 
 def _split_model_string(model: str) -> tuple[Provider, str]:
-    """Returns the provider and the model name that a model string holds."""
+    """Returns the provider and the model name in the model string that a profile is wanted for."""
     string = parse_model_string(model)
     provider = providers.get(string.provider)
     return provider, string.chat or provider.chat_model or ""
 
 
 def _find_vendor(provider: Provider, model: str) -> str | None:
-    """Returns the vendor under which the profile table lists a provider's models, or None."""
+    """Returns the vendor under which the profile registry finds a provider's models in the table,
+    or None."""
     family = provider.family
     if callable(family):
         return family(model)
@@ -274,7 +278,8 @@ def _find_vendor(provider: Provider, model: str) -> str | None:
 
 
 def _find_shipped(provider: Provider, model: str) -> ModelProfile:
-    """Returns the profile of a provider's model in the table that dragoman ships."""
+    """Returns for the profile registry that of a provider's model in the table that dragoman
+    ships."""
     family = _find_vendor(provider, model)
     profile = load_shipped().find(family, model) if family else None
     if profile is None:

@@ -16,7 +16,7 @@ from dragoman.capability import Capability
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Discovery, ModelEndpoint, Provider
 from dragoman.request import HttpRequest
 from dragoman.runtime import is_loopback
@@ -38,7 +38,8 @@ _ORDER: tuple[tuple[Literal["jsonrpc", "rest"], Literal["1.0", "0.3"]], ...] = (
 
 
 def discover(url: str) -> Discovery:
-    """Finds the endpoint and protocol of the agent at a URL. Its card is there or below it.
+    """Finds by its A2A card the endpoint and protocol of the agent at a URL. Its card is there or
+    below it.
 
     Raises:
         SettingsError: the card leads elsewhere, or to nothing that is spoken here.
@@ -55,7 +56,7 @@ def discover(url: str) -> Discovery:
 
 
 def _load_card(body: bytes) -> Json | None:
-    """Returns the card in a response body, or None if it is none."""
+    """Returns the A2A card in a response body, or None if it is none."""
     try:
         card = if_object(json_bytes.decode(body))
     except ValueError:
@@ -67,7 +68,7 @@ def _load_card(body: bytes) -> Json | None:
 
 
 def _find_endpoint(card: JsonMap, url: str) -> ModelEndpoint:
-    """Returns the preferred endpoint that a card offers."""
+    """Returns the preferred endpoint that an A2A card offers."""
     capabilities = if_object(card.get("capabilities"))
     extensions = [
         if_object(extension).get("uri") for extension in if_list(capabilities.get("extensions"))
@@ -91,7 +92,7 @@ def _find_endpoint(card: JsonMap, url: str) -> ModelEndpoint:
 
 
 def _list_interfaces(card: JsonMap) -> Sequence[tuple[str, Any, Any]]:
-    """Returns URL, binding and version of each interface, in the card's order of preference."""
+    """Returns URL, binding and version of each interface, in the A2A card's order of preference."""
     interfaces = [
         (
             if_text(interface.get("url")),
@@ -114,7 +115,7 @@ def _list_interfaces(card: JsonMap) -> Sequence[tuple[str, Any, Any]]:
 
 
 def _check_host(address: str, url: str) -> None:
-    """Raises `SettingsError` if a card leads to another host, which would get the key and the
+    """Raises `SettingsError` if an A2A card leads to another host, which would get the key and the
     conversation.
 
     Raises:

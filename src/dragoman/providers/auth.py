@@ -67,7 +67,7 @@ class Auth(msgspec.Struct, frozen=True):
 
 
 def make_form(url: str, fields: Mapping[str, str]) -> HttpRequest:
-    """Returns a request that posts a form."""
+    """Returns the request of an authorization that posts a form."""
     from urllib.parse import urlencode
 
     return HttpRequest(
@@ -81,7 +81,8 @@ def make_form(url: str, fields: Mapping[str, str]) -> HttpRequest:
 def load_grant(
     answer: AuthResponse, now: float, *, who: str, headers: Mapping[str, str] = {}
 ) -> Grant:
-    """Returns the access token in an OAuth 2.0 response (RFC 6749, 5.1) as a grant.
+    """Returns the access token in an OAuth 2.0 response (RFC 6749, 5.1) as a grant that authorizes
+    requests.
 
     Args:
         answer: of the token's endpoint.
@@ -116,7 +117,7 @@ def load_grant(
 
 
 def _refusal_class(status: int) -> type[ProviderError]:
-    """Returns the class of error for a refused token."""
+    """Returns the class of error for a refused authorization token."""
     if status == 429:
         return RateLimitError
     if status >= 500:

@@ -52,15 +52,15 @@ class EmbeddedServers:
             os.register_at_fork(after_in_child=self._after_fork)
 
     def find_url(self, model: Path, *, embeddings: bool = False) -> str | None:
-        """Returns the URL of a running server, or None. Never waits."""
+        """Returns the URL of a running server of an embedded model, or None. Never waits."""
         server = self._servers.get((model, embeddings))
         if server is None:
             return None
         return str(server.listening_address)
 
     def start(self, model: Path, *, embeddings: bool = False) -> str:
-        """Returns the URL of the server for a model file, and starts it if needed. Takes as long as
-        the model loads.
+        """Returns the URL of the server for an embedded model's file, and starts it if needed.
+        Takes as long as the model loads.
 
         `embeddings`: it gives vectors and nothing else.
 
@@ -76,8 +76,8 @@ class EmbeddedServers:
             return str(self._servers[model, embeddings].listening_address)
 
     def close(self) -> None:
-        """Stops all servers; answers that are still being given are cut. The next use starts a
-        server again."""
+        """Stops all servers of embedded models; answers that are still being given are cut. The
+        next use starts a server again."""
         atexit.unregister(self.close)
         with self._lock:
             # The library has no method for it: a server stops with its last reference.
@@ -85,14 +85,15 @@ class EmbeddedServers:
 
     def _after_fork(self) -> None:
         # Kept alive: a server's destructor waits for its threads, which do not exist here.
-        """Forgets the parent's servers in a forked process, whose threads do not exist there."""
+        """Forgets the parent's servers of embedded models in a forked process, whose threads do not
+        exist there."""
         self._inherited = self._servers
         self._servers = {}
         self._lock = threading.Lock()
 
 
 def _start_server(model: Path, key: str, embeddings: bool) -> Any:
-    """Starts a server for a model file."""
+    """Starts a server for an embedded model's file."""
     try:
         library: Any = import_module("xllamacpp")
     except ImportError as error:

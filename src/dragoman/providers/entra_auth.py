@@ -15,14 +15,15 @@ _SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 def entra_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
-    """Returns the authorization of the application in AZURE_TENANT_ID, AZURE_CLIENT_ID and
-    AZURE_CLIENT_SECRET, or None to use a key."""
+    """Returns the Microsoft Entra authorization of the application in AZURE_TENANT_ID,
+    AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or None to use a key."""
     tenant, client, secret = (environment.get(name, "").strip() for name in NAMES)
     if key or not (tenant and client and secret):
         return None
     authority = environment.get("AZURE_AUTHORITY_HOST", "").strip().rstrip("/") or _AUTHORITY
 
     def flow(now: float) -> Flow:
+        """Asks Microsoft Entra for a token."""
         answer = yield make_form(
             f"{authority if '://' in authority else f'https://{authority}'}/{tenant}/oauth2/v2.0/token",
             {

@@ -41,7 +41,7 @@ class Tensor(msgspec.Struct, frozen=True):
 def write_gguf(
     out: BinaryIO, values: Mapping[str, Value], tensors: Sequence[Tensor], data: BinaryIO
 ) -> None:
-    """Writes a whole file; the tensors' bytes are read from `data`."""
+    """Writes a whole GGUF file; the tensors' bytes are read from `data`."""
     out.write(_MAGIC + struct.pack("<IQQ", _VERSION, len(tensors), len(values)))
     out.writelines(_dump_string(name) + _dump_value(value) for name, value in values.items())
     offset = 0

@@ -74,8 +74,8 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
 
 
 def vertex_url(project: str, location: str) -> str:
-    """Returns the base URL of a project's models at a location such as `europe-west4`, `global`, or
-    `eu` (several regions)."""
+    """Returns the base URL of a Google project's models at a location such as `europe-west4`,
+    `global`, or `eu` (several regions)."""
     host = {
         "global": "aiplatform.googleapis.com",
         "us": "aiplatform.us.rep.googleapis.com",
@@ -85,7 +85,8 @@ def vertex_url(project: str, location: str) -> str:
 
 
 def _grant_by_key(account: JsonMap, now: float) -> Flow:
-    """Exchanges a statement signed with a service account's key for a token (RFC 7523)."""
+    """Exchanges at Google a statement signed with a service account's key for a token (RFC
+    7523)."""
     url = if_text(account.get("token_uri")) or _TOKEN_URI
     who = if_text(account.get("client_email"))
     claims = {"iss": who, "scope": _SCOPE, "aud": url, "iat": int(now), "exp": int(now) + _LIFETIME}
@@ -103,7 +104,7 @@ def _grant_by_key(account: JsonMap, now: float) -> Flow:
 
 
 def _grant_by_refresh_token(account: JsonMap, now: float) -> Flow:
-    """Exchanges the refresh token in a user's credentials file for a token."""
+    """Exchanges at Google the refresh token in a user's credentials file for a token."""
     fields = {
         name: if_text(account.get(name)) for name in ("client_id", "client_secret", "refresh_token")
     }
@@ -129,7 +130,7 @@ def _grant_by_metadata(host: str, now: float) -> Flow:
 
 
 def _sign_rs256(key: str, text: bytes) -> bytes:
-    """Returns the RS256 signature of a text (RFC 7518, 3.3)."""
+    """Returns for Google the RS256 signature of a text (RFC 7518, 3.3)."""
     try:
         from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -157,7 +158,7 @@ def _encode_base64(data: bytes) -> bytes:
 
 
 def _find_file(environment: Mapping[str, str]) -> Path | None:
-    """Returns the path of the credentials file, or None."""
+    """Returns the path of Google's credentials file, or None."""
     if named := environment.get(_FILE, "").strip():
         return Path(named).expanduser()
     folder = f"{environment.get('HOME', '~')}/.config/gcloud"
@@ -180,7 +181,7 @@ def _read_account(path: Path) -> Json:
 
 
 def _find_url(project: str, location: str) -> str | SettingsError:
-    """Returns the base URL for a project, or the error that it is missing."""
+    """Returns the base URL for a Google project, or the error that it is missing."""
     if not project:
         return SettingsError(
             "the credentials of Google Cloud name no project: set GOOGLE_CLOUD_PROJECT"

@@ -16,9 +16,9 @@ def command_line(arguments: str) -> str:
 
 
 def install_command(package: str) -> str:
-    """Returns the command that installs a package into this Python, in the required version: by its
-    pip, by uv, or, since a virtual environment may have neither, by the pip of the Python that made
-    it."""
+    """Returns the hint how to install: the command that installs a package into this Python, in the
+    required version: by its pip, by uv, or, since a virtual environment may have neither, by the
+    pip of the Python that made it."""
     wanted = f"'{_find_requirement(package)}'"
     if find_spec("pip") is not None:
         return f"{_python()} -m pip install {wanted}"
@@ -28,7 +28,7 @@ def install_command(package: str) -> str:
 
 
 def _find_requirement(package: str) -> str:
-    """Returns the package with the version that one of dragoman's extras requires."""
+    """Returns for a hint the package with the version that one of dragoman's extras requires."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:

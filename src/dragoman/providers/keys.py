@@ -84,7 +84,7 @@ def find_auth(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> Auth | None:
-    """Returns the authorization for a provider that needs more than a key, otherwise None. A key's
+    """Returns what replaces the key of a provider that needs more than one, otherwise None. A key's
     header in `headers` counts as a key.
 
     Raises:
@@ -115,7 +115,7 @@ def request_headers(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
-    """Returns the headers of every request to a provider, names in lower case.
+    """Returns the headers, with the key, of every request to a provider, names in lower case.
 
     The caller's `headers` override the provider's; who gives the key's header needs no key.
 
@@ -145,6 +145,7 @@ def _key_headers(provider: Provider) -> dict[str, tuple[str, str]]:
 def _join_environments(
     environment: Mapping[str, str] | None, system: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Returns both environments as one mapping, the caller's first."""
+    """Returns both environments, in which keys are looked up, as one mapping, the caller's
+    first."""
     layers: list[Any] = [environment or {}, system]
     return ChainMap(*layers)

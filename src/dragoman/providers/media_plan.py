@@ -37,7 +37,7 @@ class MediaPlan(msgspec.Struct, frozen=True):
 
     @property
     def mode(self) -> str:
-        """The way's mode; `mixed` if there are several."""
+        """Returns the plan's mode, that of its way; `mixed` if there are several."""
         modes = [way.mode for way in self.ways]
         if len(modes) == 1:
             return modes[0]
@@ -55,7 +55,7 @@ class MediaPlan(msgspec.Struct, frozen=True):
 
 
 def check_mime_types(mime_types: Iterable[str]) -> tuple[str, ...]:
-    """Returns the MIME types in lower case, each once.
+    """Returns the MIME types to plan media for in lower case, each once.
 
     Raises:
         SettingsError: there is none, there are too many, or one is none, such as `png`.
@@ -78,7 +78,7 @@ def check_mime_types(mime_types: Iterable[str]) -> tuple[str, ...]:
 
 
 def plan_media(provider: Provider, mime_types: Sequence[str]) -> MediaPlan:
-    """Returns how a provider makes these types.
+    """Returns the plan by which a provider makes media of these types.
 
     Raises:
         SettingsError: it makes no media, or none of one of these types.
@@ -114,7 +114,8 @@ def list_ways(provider: Provider) -> tuple[MediaWay, ...]:
 
 
 def _find_way(ways: Iterable[MediaWay], mime_type: str) -> MediaWay | None:
-    """Returns the first way that makes a type. `image/*` asks for any that it stands for."""
+    """Returns for a media plan the first way that makes a type. `image/*` asks for any that it
+    stands for."""
     for way in ways:
         for pattern in way.makes:
             if fnmatchcase(mime_type, pattern) or fnmatchcase(pattern, mime_type):

@@ -43,8 +43,8 @@ _SPECIAL = {"padding": "[PAD]", "unknown": "[UNK]", "bos": "[CLS]", "cls": "[CLS
 
 
 def convert(folder: Path, out: BinaryIO) -> None:
-    """Writes the model in `folder` (`config.json`, `vocab.txt`, `model.safetensors`) as a GGUF
-    file.
+    """Converts MiniLM: writes the model in `folder` (`config.json`, `vocab.txt`,
+    `model.safetensors`) as a GGUF file.
 
     Raises:
         DecodeError: the folder holds something else.
@@ -67,8 +67,8 @@ def convert(folder: Path, out: BinaryIO) -> None:
 
 
 def _read_tensors(weights: BinaryIO) -> Iterator[Tensor]:
-    """Yields the needed tensors of a safetensors file: eight bytes with the header's size, the
-    header as JSON, the data."""
+    """Yields MiniLM's needed tensors from a safetensors file: eight bytes with the header's size,
+    the header as JSON, the data."""
     # Offsets in the header count from its end.
     size = int.from_bytes(weights.read(8), "little")
     header: JsonMap = msgspec.json.decode(weights.read(size))
@@ -82,7 +82,7 @@ def _read_tensors(weights: BinaryIO) -> Iterator[Tensor]:
 
 
 def _dump_architecture(config: JsonMap) -> dict[str, Value]:
-    """Returns the model's dimensions under llama.cpp's names."""
+    """Returns MiniLM's dimensions under llama.cpp's names."""
     return {
         "general.architecture": "bert",
         "general.name": "all-MiniLM-L6-v2",
@@ -98,8 +98,8 @@ def _dump_architecture(config: JsonMap) -> dict[str, Value]:
 
 
 def _dump_vocabulary(vocabulary: list[str]) -> dict[str, Value]:
-    """Returns the vocabulary under llama.cpp's names. llama.cpp marks where a word begins, BERT
-    where one continues."""
+    """Returns MiniLM's vocabulary under llama.cpp's names. llama.cpp marks where a word begins,
+    BERT where one continues."""
     special = {
         _SPECIAL["unknown"]: _UNKNOWN,
         **{token: _CONTROL for name, token in _SPECIAL.items() if name != "unknown"},
@@ -118,7 +118,7 @@ def _dump_vocabulary(vocabulary: list[str]) -> dict[str, Value]:
 
 
 def _convert_token(entry: str) -> str:
-    """Returns a BERT token in llama.cpp's spelling."""
+    """Returns a BERT token of MiniLM in llama.cpp's spelling."""
     if entry.startswith("[") and entry.endswith("]"):
         return entry
     return entry[2:] if entry.startswith("##") else f"\u2581{entry}"

@@ -76,7 +76,8 @@ def parse_model_string(text: str) -> ModelString:
 
 
 def _parse_query(query: str) -> dict[str, str | None] | None:
-    """Returns the model names in `chat=…&embeddings=…`, or None if a field is unknown."""
+    """Returns the model names in a model string's `chat=…&embeddings=…`, or None if a field is
+    unknown."""
     pairs = [pair.partition("=") for pair in query.split("&") if pair]
     if any(field not in _MODEL_FIELDS for field, _, _ in pairs):
         return None

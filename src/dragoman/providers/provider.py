@@ -86,121 +86,126 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    """Lower case; what stands before the colon of a model string."""
+    """The name before the colon of a model string, in lower case."""
     display_name: str
-    """The name for people, as messages and tables show it."""
+    """The name in messages and tables."""
     wire: str
-    """Name of the wire that it speaks."""
+    """The name of the wire that the provider speaks."""
     base_url: str | Callable[[str], Awaitable[str]] | None = None
-    """Up to what the wire's paths begin with (`…/v1`). A function of the model's name starts what
-    serves it and tells its URL; `None`: the user must give one."""
+    """The URL that the wire's paths are appended to, such as `https://host/v1`. A function gets
+    the model's name, starts the server if needed and returns its URL. `None`: the user must pass
+    a URL."""
     by_url: bool = False
-    """Whether the URL of what is asked stands in the model's place (`a2a:https://host/agent`): then
-    that is the base URL, unless the user gives another."""
+    """True if a model string holds a URL in place of the model (`a2a:https://host/agent`). That URL
+    is the base URL unless the user passes another."""
     discovery: Callable[[str], Discovery] | None = None
-    """The base URL → a flow of requests that finds where, and how, what is there is asked. `None`:
-    there, as `quirks` say."""
+    """A function of the base URL. It yields requests that find the endpoint, and returns it.
+    `None`: the base URL is the endpoint, with `quirks`."""
     base_url_names: Mapping[str, str] = {}
-    """Environment variables that may hold another base URL → what their value still lacks of it,
-    such as `/v1`."""
+    """Environment variables that may hold another base URL, each with the suffix to append to its
+    value, such as `/v1`."""
     aliases: tuple[str, ...] = ()
-    """Other names that may stand before the colon."""
+    """Other names that are allowed before the colon."""
     key_names: tuple[str, ...] = ()
-    """Environment variables that may hold the key, first found wins; none: no key is needed. The
-    last is the usual one."""
+    """Environment variables that may hold the key. The first that is set wins, and error messages
+    name the last. Empty: the provider needs no key."""
     key_required: bool = True
-    """Whether a request without a key is an error (where there are `key_names`)."""
+    """True if a request without a key is an error. Only matters with `key_names`."""
     key_header: str = "authorization"
-    """Header that the key goes in."""
+    """The header that carries the key."""
     key_prefix: str = "Bearer "
-    """What stands before the key in `key_header`."""
+    """The text before the key in `key_header`."""
     key_kinds: Mapping[str, tuple[str, str]] = {}
-    """Beginning of a key → the header that such a key goes in, and what stands before it there. All
-    others: as above."""
+    """Keys that go into another header: the first characters of such a key, with its header and the
+    text before the key. All other keys use `key_header`."""
     auth: Callable[[Mapping[str, str], str | None], Auth | None] | None = None
-    """Environment and key, if there is one → how requests are authorised where that takes more than
-    a key in a header. `None`, or one that returns `None`: by the key."""
+    """A function that gets the environment and the key (or None) and returns an `Auth`, for
+    providers that need more than a key in a header. If it is `None`, or returns `None`, the key is
+    used."""
     auth_names: tuple[str, ...] = ()
-    """Environment variables that `auth` reads, for the message when there is neither they nor a
-    key."""
+    """Environment variables that `auth` reads. The error for a missing key names them."""
     headers: Mapping[str, str] = {}
-    """Sent with every request."""
+    """Headers of every request."""
     chat_model: str | None = None
-    """Default model."""
+    """The default chat model."""
     embeddings_model: str | None = None
-    """Default model for embeddings."""
+    """The default model for embeddings."""
     embeddings_batch: int = 96
-    """Most texts of one request for embeddings."""
+    """The most texts in one request for embeddings."""
     embeddings_characters: int | None = None
-    """Most characters of one request for embeddings, all texts together, by what the provider says
-    of tokens, one of these being two characters or more. A single longer text goes alone. `None`:
+    """The most characters in one request for embeddings, over all texts. Providers count tokens, so
+    use at most two characters for each token of their limit. A longer text is sent alone. `None`:
     no limit."""
     embeddings_options: JsonMap = {}
-    """Body fields of every request for embeddings, where the caller's options do not say
-    otherwise."""
+    """Body fields of every request for embeddings. The caller's options win."""
     embeddings_url: str | Callable[[str], Awaitable[str]] | None = None
-    """As `base_url`, for embeddings; `None`: the same."""
+    """The base URL for embeddings. `None`: `base_url`."""
     media_model: str | None = None
-    """Default model for media; `None`: the chat model makes them."""
+    """The default model for media. `None`: the chat model makes them."""
     media_ways: tuple[MediaWay, ...] = ()
-    """The ways in which it makes media, the best one first; none: it makes none."""
+    """The ways in which the provider makes media, the best one first. Empty: it makes none."""
     image_model: str | None = None
-    """Default model for requests that ask for images alone; `None`: `media_model`."""
+    """The default model for requests that ask for images only. `None`: `media_model`."""
     image_options: JsonMap = {}
-    """Body fields of every request for images, where the caller's options do not say otherwise."""
+    """Body fields of every request for images. The caller's options win."""
     speech_model: str | None = None
-    """Default model for speech."""
+    """The default model for speech."""
     voice: str | None = None
-    """Default voice for speech. `None`: the provider chooses one."""
+    """The default voice for speech. `None`: the provider chooses one."""
     transcription_model: str | None = None
-    """Default model for transcripts."""
+    """The default model for transcripts."""
     models_path: str | None = "/models"
-    """Where it lists its models, appended to the base URL (`/../` goes up); `None`: it does not."""
+    """The path of the list of models, appended to the base URL (`/../` goes up). `None`: the
+    provider lists no models."""
     models: Callable[[], Sequence[str]] | None = None
-    """Tells the names of its models where no request is needed for it."""
+    """A function that returns the names of the models, for providers whose list needs no
+    request."""
     capabilities: frozenset[Capability] = frozenset()
-    """What its usual models can do while streaming; decides how things are done, not whether."""
+    """What the provider's usual models can do while streaming. It decides how dragoman does
+    something, not whether."""
     find_missing: Callable[[str], frozenset[Capability]] | None = None
-    """The name of a model → the `capabilities` that this model lacks. `None`: all models are
-    alike."""
+    """A function that gets a model's name and returns the `capabilities` that this model lacks.
+    `None`: all models are alike."""
     family: str | Callable[[str], str | None] | None = None
-    """The vendor in whose table of model profiles its models are; or a function of the model's name
-    that tells it, or `None` for none. `None`: its own name, or for a router the vendor that the
-    model's name begins with (`anthropic/claude-opus-5`)."""
+    """The vendor in whose table of model profiles the models are listed, or a function that gets a
+    model's name and returns that vendor (or None). `None`: the provider itself, or for a router the
+    vendor at the start of the model's name (`anthropic/claude-opus-5`)."""
     relays: bool = False
-    """Whether it is a router that chooses a host for each request: then only the limits and the
-    inputs of a model's profile are taken over."""
+    """True for a router that chooses a host for each request. Then only the limits and inputs of a
+    model's profile apply."""
     profile: ModelProfile | None = None
-    """What holds for all of its models, before dragoman's table. `None`: nothing more."""
+    """What all of the provider's models accept. It comes before dragoman's table. `None`: nothing
+    is known."""
     orchestrator: Callable[[], Any] | None = None
-    """Makes the orchestrator of a run with it (`dragoman.orchestration.StreamingOrchestrator`),
-    where the agent is given none. `None`: the one that its capabilities ask for."""
+    """Makes the orchestrator of a run (`dragoman.orchestration.StreamingOrchestrator`) if the agent
+    has none. `None`: the capabilities decide."""
     accumulator: Callable[[], Any] | None = None
-    """Makes the accumulator of each message (`dragoman.orchestration.MessageAccumulator`),
-    likewise. `None`: the usual one."""
+    """Makes the accumulator of each message (`dragoman.orchestration.MessageAccumulator`) if the
+    agent has none. `None`: the default one."""
     repeats_itself: bool = False
-    """Whether its models are so small that they may say one thing over and over: such an answer is
-    ended, with `length`."""
+    """True if the provider's models are so small that they may repeat themselves. dragoman ends
+    such an answer with `length`."""
     transport: Transport | None = None
-    """How its requests go, in place of the agent's transport; it stays open when the agent is
-    closed. `None`: by the agent's."""
+    """Sends the provider's requests in place of the agent's transport. It stays open when the agent
+    is closed. `None`: the agent's transport."""
     quirks: Any = None
-    """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""
+    """How the provider deviates from its wire: a record of the wire's own `Quirks` type. `None`: it
+    does not."""
     calls: Calls | None = None
-    """How it reports the calls of tools. `None`: it calls no tools by itself, or that depends on
+    """How the provider reports tool calls. `None`: it calls no tools by itself, or that depends on
     the server."""
     token_rates: TokenRates | None = None
-    """By which the tokens of a prompt are estimated. `None`: by the family that the model's name
-    tells."""
+    """How to estimate the tokens of a prompt. `None`: by the model's family, which its name
+    shows."""
     priced_as: str | None = None
-    """Its id in the prices of `genai-prices`, for endpoints that these do not know, such as a
-    proxy. `None`: it has none there."""
+    """The provider's id in the prices of `genai-prices`, for endpoints that these do not know, such
+    as a proxy. `None`: it has none."""
     free: Literal["always", "on this machine"] | None = None
-    """Whether its models cost nothing: `on this machine` where the base URL is this machine's.
-    `None`: they cost."""
+    """When its models cost nothing: `always`, or `on this machine` if the base URL is this
+    machine's. `None`: they cost."""
     otel_name: str | None = None
-    """Its name in OpenTelemetry's conventions (`gen_ai.provider.name`). `None`: they have none, and
-    `name` is used."""
+    """The provider's name in OpenTelemetry's conventions (`gen_ai.provider.name`). `None`:
+    `name`."""
 
     def __post_init__(self) -> None:
         """Checks a provider record. Raises `SettingsError` for a field that is not of the form it

@@ -59,7 +59,7 @@ _Loader = Callable[[], Provider]
 
 
 def _list_entry_points() -> Iterable[EntryPoint]:
-    """Returns the installed entry points of provider plug-ins."""
+    """Returns for the registry the installed entry points of provider plug-ins."""
     # slow to import, and needed for names that are not built in only
     from importlib.metadata import (
         entry_points,
@@ -88,7 +88,7 @@ class Registry:
         self._unregistered: dict[str, Provider] = {}
 
     def register(self, provider: Provider, *, replace: bool = False) -> None:
-        """Adds a provider; with `replace` also in the place of one of the same name.
+        """Registers a provider; with `replace` also in the place of one of the same name.
 
         Raises:
             SettingsError: a name is taken.
@@ -109,7 +109,7 @@ class Registry:
         self._unregistered[provider.name] = provider
 
     def get(self, name: str) -> Provider:
-        """Returns the provider with that name or alias.
+        """Returns the registered provider with that name or alias.
 
         Raises:
             SettingsError: there is none, or its plug-in is broken.
@@ -125,8 +125,8 @@ class Registry:
         raise self._unknown_error(name)
 
     def find(self, name: str) -> Provider | None:
-        """Returns the record of exactly this name, no alias; `None`: there is none, or its plug-in
-        is broken.
+        """Returns the registered provider's record of exactly this name, no alias; `None`: there is
+        none, or its plug-in is broken.
 
         What is known of a provider beyond its own requests (prices, token rates, its name in
         telemetry) is looked up by this, since answers and stored messages hold the name alone.
@@ -160,7 +160,8 @@ class Registry:
         return [_try_load(load) for load in {**plug_ins, **registered}.values()]
 
     def _unknown_error(self, name: str) -> SettingsError:
-        """Returns the error for an unknown name, with a suggestion."""
+        """Returns the error for a provider name that the registry does not know, with a
+        suggestion."""
         from difflib import get_close_matches
 
         providers = self.providers()
@@ -185,14 +186,14 @@ class Registry:
 
 
 def _name_family(model: str | None) -> str | None:
-    """Returns the first word of a model's name, which models of one maker share: `gpt` of
-    `gpt-4o`."""
+    """Returns the first word of a model's name, by which the registry suggests a provider, since
+    models of one maker share it: `gpt` of `gpt-4o`."""
     match = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
     return match and match[0]
 
 
 def _try_load(load: _Loader) -> Provider | SettingsError:
-    """Loads a record, or returns the error."""
+    """Loads a provider's record for the registry, or returns the error."""
     try:
         return load()
     except SettingsError as error:
@@ -204,7 +205,7 @@ def _import_record(module: str) -> Provider:
 
 
 def _load_plug_in(entry: EntryPoint) -> Provider:
-    """Returns the record of an entry point.
+    """Returns the provider's record of a plug-in's entry point.
 
     Raises:
         SettingsError: it cannot be imported or is no record; the message names the distribution.

@@ -11,7 +11,8 @@ from dragoman.runtime import lazy
 if TYPE_CHECKING:
     from dragoman.runs.engines import Engine, Limit
     from dragoman.runs.log import ControlMessage, Lease, RunLog, RunStatus
-    from dragoman.runs.runs import Runs, open_log
+    from dragoman.runs.log_by_url import open_log
+    from dragoman.runs.runs import Runs
 
 __all__ = [
     "Engine",
@@ -34,7 +35,7 @@ _MODULES = {
     "RunLog": "log",
     "RunStatus": "log",
     "Runs": "runs",
-    "open_log": "runs",
+    "open_log": "log_by_url",
 }
 
 # `visible` is imported at once: a lazy name would be hidden by the submodule of the same name.

@@ -3,42 +3,22 @@
 `RunDriver` runs two tasks. One reads the events of a source (`RunSource` for a run of an agent) into
 a queue; the other stores what has collected in the queue, as many events at a time as there are.
 Readers learn of events only once they are stored.
-
-`end_run` ends a run that cannot end by itself, for example because its process is gone. It first
-closes the messages, steps and nested runs that are still open (`closing_events`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
-from dragoman.errors import DragomanError, LogFullError, RunInterruptedError, RunLogError
-from dragoman.event import (
-    Event,
-    MessageDropped,
-    MessageFinished,
-    MessageStarted,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-    RunError,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    StepStarted,
-    event_to_json,
-    set_time,
-)
-from dragoman.fold import MessageBuilder
+from dragoman.errors import DragomanError, LogFullError, RunLogError
+from dragoman.event import Event, RunError, RunFinished, event_to_json, set_time
 from dragoman.logs import logger
-from dragoman.message import FinishReason
 from dragoman.result import ChatResult
 from dragoman.runs.batch import weigh_events
+from dragoman.runs.calls_at_work import CallsAtWork
+from dragoman.runs.closing import end_run
 from dragoman.runs.log import Lease, RunLog
 from dragoman.runs.tail import RunTail
 from dragoman.runtime import now
@@ -55,10 +35,6 @@ __all__ = [
     "RunSource",
     "StoreCallback",
     "as_dragoman_error",
-    "closing_events",
-    "cut_events",
-    "end_run",
-    "read_events",
 ]
 
 _LOG = logger("runs")
@@ -140,31 +116,34 @@ class RunDriver:
         self._log, self._source, self._lease, self._tail = log, source, lease, tail
         self._on_stored = on_stored
         self._queue = _EventQueue()
+        self.calls_at_work = CallsAtWork()
+        """The calls whose tools are at work."""
         self._final_event: FinalEvent | None = None
         self._is_handed_over = False
 
     def hand_over(self) -> None:
-        """Leaves a durable run to another process. Events that already wait are stored before it, then
-        the lease is given back."""
+        """Stops to drive a durable run, and leaves it to another process. Events that already wait
+        are stored before it, then the lease is given back."""
         self._is_handed_over = True
         self._tail.stop_pacing()
         self._queue.close()
 
     def cancel(self) -> None:
-        """Stops the run, which then ends with outcome `cancelled`."""
+        """Cancels the run that this drives, which then ends with outcome `cancelled`."""
         # A run that waits for slow readers would not notice the cancellation.
         self._tail.stop_pacing()
         self._source.cancel(self)
 
     def end_with(self, last: FinalEvent) -> None:
-        """Ends the run at once with this event. Events that already wait are stored before it."""
+        """Ends the driven run at once with this event. Events that already wait are stored before
+        it."""
         self._final_event = self._final_event or last
         self._tail.stop_pacing()
         self._queue.close()
 
     async def wait_until_stored(self) -> None:
-        """Waits until all events that the source has given so far are stored. The log is told to
-        hurry."""
+        """Waits until all events that the driven run's source has given so far are stored. The log
+        is told to hurry."""
         self._log.hurry()
         await self._queue.wait_until_stored()
 
@@ -178,7 +157,7 @@ class RunDriver:
             self._tail.close()
 
     async def _run(self) -> None:
-        """Stores events until the run ends, and ends it if its own end does not come."""
+        """Drives the run: stores events until it ends, and ends it if its own end does not come."""
         log, lease, tail, queue = self._log, self._lease, self._tail, self._queue
         reader = asyncio.create_task(self._read_source(), name=f"dragoman-run-{lease.run_id}")
         failure: Exception | None = None
@@ -212,8 +191,8 @@ class RunDriver:
             await self._publish(await end_run(log, lease, self._choose_final_event(failure)))
 
     def _choose_final_event(self, failure: Exception | None) -> FinalEvent:
-        """Returns the event that ends a run whose own end did not come. `failure`: the exception
-        with which storing failed."""
+        """Returns the event that ends a driven run whose own end did not come. `failure`: the
+        exception with which storing failed."""
         cause = failure or self._queue.failure
         if cause is None and self._final_event is not None:
             return self._final_event
@@ -223,7 +202,8 @@ class RunDriver:
         return RunError(as_dragoman_error(cause), self._lease.run_id)
 
     async def _publish(self, events: Sequence[Event]) -> None:
-        """Passes stored events to the callbacks, then to the readers in this process."""
+        """Passes stored events of the driven run to the callbacks, then to the readers in this
+        process."""
         last = events[-1] if events else None
         is_over = False
         if self._on_stored is not None:
@@ -238,18 +218,24 @@ class RunDriver:
         self._tail.is_over = is_over
 
     async def _read_source(self) -> None:
-        """Reads the source into the queue, and closes the queue at its end."""
+        """Reads the driven run's source into the queue, and closes the queue at its end."""
         queue = self._queue
         try:
-            await self._source.read(queue.put)
+            await self._source.read(self._put)
         except Exception as error:  # noqa: BLE001 - the log has to record whatever it was
             queue.failure = error
         finally:
             queue.close()
 
+    async def _put(self, events: Sequence[Event]) -> None:
+        """Takes events of the source."""
+        # Not when they are stored: what waits in the queue is stored when the run is handed over.
+        self.calls_at_work.feed(events)
+        await self._queue.put(events)
+
 
 async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
-    """Cancels a task and waits for its end, even if the caller is cancelled meanwhile."""
+    """Cancels a driver's task and waits for its end, even if the caller is cancelled meanwhile."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         task.cancel()
@@ -277,7 +263,7 @@ class _EventQueue:
         """Done when the next events are stored; `None`: nobody waits for that."""
 
     async def put(self, events: Sequence[Event]) -> None:
-        """Adds events. Waits if the queue is full."""
+        """Adds events of the driven run. Waits if the queue is full."""
         if self._closed:
             # The run is to stop: it treats a cancelled reader as its own cancellation.
             raise asyncio.CancelledError
@@ -293,7 +279,8 @@ class _EventQueue:
             await self._room.wait()
 
     async def take(self) -> list[Event]:
-        """Waits for events and returns all that there are. Returns `[]` at the end."""
+        """Waits for events of the driven run and returns all that there are. Returns `[]` at the
+        end."""
         await self._filled.wait()
         events, self._events, self._bytes = self._events, [], 0
         if not self._closed:
@@ -328,7 +315,7 @@ class _EventQueue:
 
 
 def _select_storable(events: Sequence[Event]) -> list[Event]:
-    """Returns the events before the first one that JSON cannot hold."""
+    """Returns the driven run's events before the first one that JSON cannot hold."""
     storable: list[Event] = []
     with suppress(Exception):
         for event in events:
@@ -338,7 +325,7 @@ def _select_storable(events: Sequence[Event]) -> list[Event]:
 
 
 def as_dragoman_error(failure: Exception) -> DragomanError:
-    """Returns the exception, wrapped if it is not one of dragoman's."""
+    """Returns the exception of a driven run, wrapped if it is not one of dragoman's."""
     if isinstance(failure, DragomanError):
         return failure
     wrapped = DragomanError(
@@ -346,95 +333,3 @@ def as_dragoman_error(failure: Exception) -> DragomanError:
     )
     wrapped.__cause__ = failure
     return wrapped
-
-
-_replace = msgspec.structs.replace
-
-
-class _OpenItems:
-    """The messages, steps and runs that are open after some events."""
-
-    def __init__(self) -> None:
-        self.messages: dict[str, MessageBuilder] = {}
-        """Open messages by their ids."""
-        self.steps: dict[tuple[str, str | None], None] = {}
-        """Open steps: name, and id of the run."""
-        self.runs: dict[str, None] = {}
-        """Ids of open runs, the outermost first."""
-
-    def feed(self, event: Event) -> None:
-        """Tracks which messages and parts of a run are open, by the next event."""
-        if isinstance(event, (PartDelta, PartStarted, PartFinished)):
-            if (builder := self.messages.get(event.message_id)) is not None:
-                builder.add(event)
-        elif isinstance(event, MessageStarted):
-            self.messages[event.message_id] = MessageBuilder(event)
-        elif isinstance(event, (MessageFinished, MessageDropped)):
-            self.messages.pop(event.message_id, None)
-        elif isinstance(event, StepStarted):
-            self.steps[event.name, event.run_id] = None
-        elif isinstance(event, StepFinished):
-            self.steps.pop((event.name, event.run_id), None)
-        elif isinstance(event, RunStarted):
-            self.runs[event.run_id] = None
-        elif isinstance(event, (RunFinished, RunError)) and event.run_id is not None:
-            self.runs.pop(event.run_id, None)
-
-
-def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]:
-    """Returns the events that end a run after these events.
-
-    Open parts are closed as cut, a message without content is dropped, and open steps and nested
-    runs end from the inside out. `last` is the event that ends the run: an error, or outcome
-    `cancelled`.
-    """
-    if isinstance(last, RunError):
-        reason, finish_reason = last.error.message, FinishReason.error
-    else:
-        reason, finish_reason = last.outcome, FinishReason.cancelled
-    open_items = _OpenItems()
-    for event in events:
-        open_items.feed(event)
-    closing: list[Event] = []
-    for message_id, builder in open_items.messages.items():
-        closing += builder.cut()
-        if builder.content():
-            closing.append(MessageFinished(message_id, finish_reason))
-        else:
-            closing.append(MessageDropped(message_id, reason))
-    closing += [StepFinished(name, run_id=run_id) for name, run_id in reversed(open_items.steps)]
-    nested_ids = [run_id for run_id in reversed(open_items.runs) if run_id != last.run_id]
-    return [*closing, *[_replace(last, run_id=nested_id) for nested_id in nested_ids], last]
-
-
-def cut_events(events: Iterable[Event], run_id: str) -> list[Event]:
-    """Returns the events that close what the earlier process of a durable run has left open, so that
-    the run can go on. Messages that were cut are dropped: what they said is told again."""
-    open_items = _OpenItems()
-    for event in events:
-        open_items.feed(event)
-    reason = "the process that drove the run ended"
-    closing: list[Event] = [MessageDropped(name, reason) for name in open_items.messages]
-    closing += [StepFinished(name, run_id=inner) for name, inner in reversed(open_items.steps)]
-    nested_ids = [nested_id for nested_id in reversed(open_items.runs) if nested_id != run_id]
-    return [*closing, *[RunError(RunInterruptedError(reason), run_id) for run_id in nested_ids]]
-
-
-async def read_events(log: RunLog, run_id: str) -> list[Event]:
-    """Returns all events of a run that the log holds."""
-    events: list[Event] = []
-    while page := await log.read(run_id, len(events)):
-        events += page
-    return events
-
-
-async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> list[Event]:
-    """Ends the run of a lease after the events that its log has. Returns the events that end it.
-
-    Raises:
-        RunLogError: see `RunLog.append`.
-    """
-    events = await read_events(log, lease.run_id)
-    closing = set_time(closing_events(events, last), now())
-    await log.append(lease.run_id, len(events), closing, lease=lease)
-    return closing

@@ -9,32 +9,38 @@ from which the run is built again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from time import time
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.errors import DragomanError, LeaseLostError, RunLogError, SettingsError
 from dragoman.event import Event, RunError, RunFinished, set_time
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
-from dragoman.orchestration.story import read_story
+from dragoman.orchestration.output_type import typed_output
+from dragoman.orchestration.state import claim_within
+from dragoman.orchestration.story import Story
+from dragoman.orchestration.story_reader import StoryReader
 from dragoman.prompt import open_prompt
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
+from dragoman.runs.closing import Unfinished, end_run, read_pages
 from dragoman.runs.driver import (
+    EventSource,
     FinalEvent,
     RunDriver,
     RunSource,
     as_dragoman_error,
-    cut_events,
-    end_run,
-    read_events,
 )
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper
 from dragoman.runs.log import Lease, RunLog, RunStatus
+from dragoman.runs.requests import read_terms
 from dragoman.runs.tail import RunTail
 from dragoman.runtime import new_id, now
 
@@ -42,15 +48,21 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.prompt import Prompt
 
-__all__ = ["MOST_LOST", "DepsFactory", "DurableRuns", "make_request", "read_result"]
+__all__ = ["MOST_LOST", "DepsFactory", "DurableRuns", "Job", "make_request", "read_result"]
 
 _LOG = logger("runs")
 MOST_LOST = 5
 """So many processes may end while they drive a run; then the run fails. One that kills its process
 would otherwise go round for ever."""
 
+_MOST_WARNED = 1000
+"""Subjects of warnings that are remembered."""
+
 DepsFactory = Callable[[RunRequest], Any]
 """Function, plain or async, of the request of a run. Returns the `deps` of its tools."""
+Job = Callable[[RunRequest], EventSource]
+"""Function of the request of an entry that is no run of an agent. Returns what is done for it. If it
+was begun before, the log has the events that it gave."""
 
 
 class DurableRuns:
@@ -64,16 +76,20 @@ class DurableRuns:
         lease_seconds: float,
         agents: Mapping[str, Agent[Any]] | None,
         deps: DepsFactory | None,
+        grace_seconds: float,
     ) -> None:
+        """See `Runs`. `owner`: the name of this process in the log."""
         self._log, self._keeper, self._owner = log, keeper, owner
-        self._lease_seconds = lease_seconds
+        self._lease_seconds, self._grace_seconds = lease_seconds, grace_seconds
         self._agents, self._deps = agents or {}, deps
-        self._told_missing: set[str] = set()
-        """Names of agents that were asked for and are not here."""
+        self.jobs: dict[str, Job] = {}
+        """What stands in the queue beside runs of agents, by the names that it has there."""
+        self._warned: dict[str, None] = {}
+        """Subjects that were warned of, the latest last: a run is looked at again and again."""
 
     def check_agents(self) -> None:
-        """Raises `SettingsError` if there is no agent."""
-        if not self._agents:
+        """Raises `SettingsError` if there is no agent for durable runs, and no job."""
+        if not (self._agents or self.jobs):
             raise SettingsError(
                 'a worker needs agents: Runs(log, agents={"support": agent}); runs are enqueued for an agent by its name'
             )
@@ -86,20 +102,24 @@ class DurableRuns:
             # Another process drives it.
             return True
         except DragomanError as error:
-            _LOG.warning("run %s is tried again: %s", run_id, error.message)
+            warning = f"run {run_id} is tried again: {error.message}"
+            self._warn_once(warning, warning)
             return True
         if isinstance(driven, bool):
             return driven
         try:
             await asyncio.wait([driven.task])
         except asyncio.CancelledError:
+            # A second cancellation ends the grace.
+            with suppress(asyncio.CancelledError):
+                await driven.wait_for_tools(self._grace_seconds)
             driven.driver.hand_over()
             await asyncio.wait([driven.task])
             raise
         return not driven.tail.is_over
 
     async def end_cancelled(self, run_id: str) -> None:
-        """Ends a run that was cancelled before any process has begun it."""
+        """Ends a durable run that was cancelled before any process has begun it."""
         try:
             lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
             await end_run(self._log, lease, RunFinished(run_id, "cancelled"))
@@ -108,8 +128,8 @@ class DurableRuns:
             return
 
     async def _take_over(self, run_id: str) -> DrivenRun | bool:
-        """Begins to drive a run. Returns True if it is to be tried again later, False if it is
-        over."""
+        """Begins to drive a durable run. Returns True if it is to be tried again later, False if it
+        is over."""
         status = (await self._log.status([run_id])).get(run_id)
         if status is None or status.is_over:
             return False
@@ -117,39 +137,60 @@ class DurableRuns:
         if agent is None or run_id in self._keeper.driven:
             return True
         request = await self._log.request(run_id)
+        deadline = read_terms(request).deadline
         lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
         status = (await self._log.status([run_id]))[run_id]
-        if (last := await self._find_end(status)) is not None:
+        if (last := await self._find_end(status, deadline)) is not None:
             await end_run(self._log, lease, last)
             return False
-        events = await read_events(self._log, run_id)
-        if cut := set_time(cut_events(events, run_id), now()):
-            await self._log.append(run_id, len(events), cut, lease=lease)
-            events += cut
+        story, end = await self._read_story(lease)
         try:
-            source = await self._build_source(lease, agent, request, events)
+            source = await self._build_source(lease, agent, request, story)
         except Exception as error:  # noqa: BLE001 - the request or code of the user's may be at fault: the run fails with it
             await end_run(self._log, lease, RunError(as_dragoman_error(error), run_id))
             return False
-        return self._begin(source, lease, len(events))
+        return self._begin(source, lease, end, deadline)
 
-    def _find_agent(self, status: RunStatus) -> Agent[Any] | None:
-        """Returns the agent of a run, or `None` if this process does not have it."""
-        agent = self._agents.get(status.agent or "")
-        if agent is None and status.agent is not None and status.agent not in self._told_missing:
-            self._told_missing.add(status.agent)
+    async def _read_story(self, lease: Lease) -> tuple[Story, int]:
+        """Closes what the last process of a run has left open. Returns what the log tells of the run,
+        and the number of its events."""
+        reader, unfinished, end = StoryReader(lease.run_id), Unfinished(), 0
+        async for page in read_pages(self._log, lease.run_id):
+            reader.feed(page)
+            unfinished.feed(page)
+            end += len(page)
+        if cut := set_time(unfinished.cut(lease.run_id), now()):
+            await self._log.append(lease.run_id, end, cut, lease=lease)
+            reader.feed(cut)
+        return reader.story(lease.token), end + len(cut)
+
+    def _find_agent(self, status: RunStatus) -> Agent[Any] | Job | None:
+        """Returns the agent of a durable run or the job, or `None` if this process does not have
+        it."""
+        name = status.agent or ""
+        agent = self._agents.get(name) or self.jobs.get(name)
+        if agent is None and status.agent is not None:
             names = ", ".join(self._agents) or "none"
-            _LOG.warning(
-                "run %s is left to others: its agent %r is not here; the agents are: %s",
-                status.run_id,
-                status.agent,
-                names,
+            self._warn_once(
+                f"agent {status.agent}",
+                f"run {status.run_id} is left to others: its agent {status.agent!r} is not here; the agents are: {names}",
             )
         return agent
 
-    async def _find_end(self, status: RunStatus) -> FinalEvent | None:
-        """Returns the event that ends a run before it goes on, or `None` if it goes on."""
+    def _warn_once(self, subject: str, warning: str) -> None:
+        """Logs a warning, unless its subject was warned of before."""
+        if subject not in self._warned:
+            _LOG.warning("%s", warning)
+        self._warned.pop(subject, None)
+        self._warned[subject] = None
+        if len(self._warned) > _MOST_WARNED:
+            del self._warned[next(iter(self._warned))]
+
+    async def _find_end(self, status: RunStatus, deadline: float | None) -> FinalEvent | None:
+        """Returns the event that ends a durable run before it goes on, or `None` if it goes on."""
         run_id = status.run_id
+        if deadline is not None and time() > deadline:
+            return RunFinished(run_id, "cancelled")
         if any(post.message == CANCEL for post in await self._log.read_posts(run_id)):
             return RunFinished(run_id, "cancelled")
         if status.lost < MOST_LOST:
@@ -160,27 +201,44 @@ class DurableRuns:
         return RunError(error, run_id)
 
     async def _build_source(
-        self, lease: Lease, agent: Agent[Any], request: RunRequest, events: list[Event]
-    ) -> RunSource:
-        """Returns the run, as it goes on after these events."""
-        run_id = lease.run_id
-        story = read_story(events, run_id, owner=lease.token)
+        self, lease: Lease, agent: Agent[Any] | Job, request: RunRequest, story: Story
+    ) -> EventSource:
+        """Returns the run, as it goes on from its story."""
+        run_id, terms = lease.run_id, read_terms(request)
+        if not hasattr(agent, "go_on"):
+            return cast("Job", agent)(request)
         deps = None
         if self._deps is not None:
             deps = self._deps(request)
         if isawaitable(deps):
             deps = await deps
-        run = agent.go_on(request, story, run_id=run_id, claim=self._log.claim, deps=deps)
+        claim = self._log.claim
+        if terms.conversation is not None:
+            claim = claim_within(claim, request.resource_id, terms.conversation)
+        run = cast("Agent[Any]", agent).go_on(
+            request,
+            story,
+            claim=claim,
+            deps=deps,
+            model=terms.model,
+            trusted_history=terms.trusted,
+            output_events=terms.output_events,
+        )
         run.hold_calls(lambda: self._keeper.driven[run_id].driver.wait_until_stored())
         return RunSource(run, None)
 
-    def _begin(self, source: RunSource, lease: Lease, end: int) -> DrivenRun:
+    def _begin(
+        self, source: EventSource, lease: Lease, end: int, deadline: float | None
+    ) -> DrivenRun:
         """Starts a task that drives a run whose log has `end` events."""
         tail = RunTail(end)
         driver = RunDriver(self._log, source, lease, tail)
         task = asyncio.create_task(driver.run(), name=f"dragoman-drive-{lease.run_id}")
         driven = DrivenRun(driver, lease, tail, task, is_durable=True)
         self._keeper.add(driven)
+        if deadline is not None:
+            timer = asyncio.get_running_loop().call_later(deadline - time(), driver.cancel)
+            task.add_done_callback(lambda _: timer.cancel())
         return driven
 
 
@@ -200,14 +258,13 @@ def make_request(
     )
 
 
-def read_result(events: Iterable[Event], run_id: str) -> ChatResult[str]:
-    """Returns the result of a run that is over.
+def read_result(story: Story, last: Event | None, output_type: Any) -> ChatResult[Any]:
+    """Returns the result of a durable run that is over. `last`: its last event.
 
     Raises:
         DragomanError: with which the run ended.
+        TypedOutputError: the output is not of the type.
     """
-    events = list(events)
-    story, last = read_story(events, run_id, owner=1), events[-1]
     spoken = [message for message in story.messages if message.role is Role.MODEL]
     answer = Message.model()
     if spoken:
@@ -216,7 +273,7 @@ def read_result(events: Iterable[Event], run_id: str) -> ChatResult[str]:
         "",
         story.messages,
         answer.finish_reason or FinishReason.unspecified,
-        metadata=collect_metadata(spoken),
+        metadata={**collect_metadata(spoken), **(story.set_aside or {})},
         id=answer.id or "",
         state=story.state,
         calls=story.calls,
@@ -230,6 +287,11 @@ def read_result(events: Iterable[Event], run_id: str) -> ChatResult[str]:
     assert isinstance(last, RunFinished)
     if last.outcome == "cancelled":
         result = msgspec.structs.replace(result, finish_reason=FinishReason.cancelled)
-    if isinstance(last.result, str):
-        result = msgspec.structs.replace(result, output=last.result)
-    return msgspec.structs.replace(result, usage=last.usage, pending=last.pending)
+    output: Any = last.result
+    if output is not None and not isinstance(output, str):
+        output = json_bytes.encode(output).decode()
+    if output_type is not str and last.outcome == "success":
+        output = typed_output(output_type).convert(output or "")
+    return msgspec.structs.replace(
+        result, output=output or "", usage=last.usage, pending=last.pending
+    )

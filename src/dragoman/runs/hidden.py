@@ -49,13 +49,14 @@ class WorkingFilter:
         """Texts that are open."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """Returns the events that people may see now."""
+        """Returns the events that people may see now, without what is hidden."""
         visible: list[Event] = []
         for event in events:
             visible += self._feed_event(event)
         return visible
 
     def _feed_event(self, event: Event) -> list[Event]:
+        """Hides, in one event, what people may not see."""
         if isinstance(event, PartDelta):
             return self._feed_delta(event)
         if isinstance(event, MessageStarted):
@@ -72,6 +73,7 @@ class WorkingFilter:
         return [event]
 
     def _feed_part(self, event: PartStarted | PartFinished) -> list[Event]:
+        """Hides, at the start or end of a part, what people may not see."""
         key = (event.message_id, event.index)
         if key in self._hidden or is_working_part(event.part):
             self._hidden.add(key)
@@ -83,7 +85,7 @@ class WorkingFilter:
         return [*self._start(event.message_id), event]
 
     def _feed_text(self, event: PartStarted | PartFinished, key: _Key) -> list[Event]:
-        """Takes the start or the end of a text, which may be a working memory."""
+        """Hides, at the start or the end of a text, which may be a working memory."""
         if isinstance(event, PartStarted):
             self._texts[key] = _TextFilter(event)
             return []
@@ -107,6 +109,7 @@ class WorkingFilter:
         return [*begun, PartDelta(*key, delta)] if delta else begun
 
     def _feed_delta(self, event: PartDelta) -> list[Event]:
+        """Hides, in a delta, what people may not see."""
         key = (event.message_id, event.index)
         if key in self._hidden:
             return []
@@ -117,6 +120,7 @@ class WorkingFilter:
         return self._start_text(key, text_filter, delta) if delta else []
 
     def _feed_end(self, event: MessageFinished | MessageDropped) -> list[Event]:
+        """Hides, at a message's end, what people may not see."""
         start = self._starts.pop(event.message_id, None)
         if start is None:
             return [event]
@@ -145,7 +149,7 @@ class _TextFilter:
         """The tags that may still come: the first of them is looked for."""
 
     def feed(self, delta: str) -> str:
-        """Returns what may be sent now."""
+        """Returns what of a text may be sent now, without what is hidden."""
         visible = ""
         text = self._pending + delta
         while self._tags:
@@ -167,7 +171,8 @@ class _TextFilter:
 
 
 def _find_partial(text: str, tag: str) -> int:
-    """Returns the index at which the longest beginning of a tag ends the text."""
+    """Returns the index at which the longest beginning of a tag, whose content is hidden, ends the
+    text."""
     start = max(0, len(text) - len(tag) + 1)
     index = text.find(tag[0], start)
     while index >= 0 and not tag.startswith(text[index:]):

@@ -16,7 +16,8 @@ from time import monotonic
 from dragoman.errors import DragomanError, LeaseLostError, RunInterruptedError, RunLogError
 from dragoman.event import RunError
 from dragoman.logs import logger
-from dragoman.runs.driver import RunDriver, end_run
+from dragoman.runs.closing import end_run
+from dragoman.runs.driver import RunDriver
 from dragoman.runs.log import Lease, RunLog, RunStatus
 from dragoman.runs.tail import RunTail
 
@@ -54,6 +55,16 @@ class DrivenRun:
         else:
             self.driver.cancel()
 
+    async def wait_for_tools(self, seconds: float) -> None:
+        """Waits until no tool of the run is at work, the run has ended, or so many seconds are over."""
+        between_tools = asyncio.create_task(self.driver.calls_at_work.wait_for_none())
+        try:
+            await asyncio.wait(
+                [self.task, between_tools], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            between_tools.cancel()
+
 
 class Keeper:
     """Looks after the runs that this process drives or reads."""
@@ -88,17 +99,25 @@ class Keeper:
         run_id = driven.lease.run_id
         self.driven[run_id] = driven
         driven.task.add_done_callback(lambda task: self._remove(run_id, task))
+        # Whoever waits for another process to go on with it reads it here from now on.
+        for future, status in self._waiting.items():
+            if status.run_id == run_id and not future.done():
+                future.set_result(None)
         self._work.set()
+        # Its readers in this process get its events from now on without looking into the log.
+        for future, status in self._waiting.items():
+            if status.run_id == run_id and not future.done():
+                future.set_result(None)
 
     async def idle(self) -> None:
-        """Waits until this process drives no run."""
+        """Waits until the keeper's process drives no run."""
         while self.driven:
             self._idle.clear()
             await self._idle.wait()
 
     async def wait_for_change(self, status: RunStatus) -> None:
-        """Waits until a run has more events than `status` says, or is over. If no process drives
-        it any more, the run is ended, unless it is durable.
+        """Waits until the keeper finds that a run has more events than `status` says, or is over.
+        If no process drives it any more, the run is ended, unless it is durable.
 
         Raises:
             RunLogError: the background task does not run.
@@ -114,7 +133,7 @@ class Keeper:
             self._waiting.pop(future, None)
 
     async def _run(self) -> None:
-        """Runs the background task. At its end all waiting readers get an error."""
+        """Runs the keeper's background task. At its end all waiting readers get an error."""
         try:
             await self._run_rounds()
         finally:
@@ -152,7 +171,7 @@ class Keeper:
                     await asyncio.sleep(self._poll_seconds)
 
     async def _check_runs(self) -> None:
-        """Does one round for the runs that are driven or read here."""
+        """Does one round of the keeper for the runs that are driven or read here."""
         run_ids = {*self.driven, *(status.run_id for status in self._waiting.values())}
         if not run_ids:
             return
@@ -169,7 +188,7 @@ class Keeper:
         )
 
     async def _read_posts(self, statuses: dict[str, RunStatus]) -> None:
-        """Cancels the runs to which a cancellation was posted."""
+        """Cancels the keeper's runs to which a cancellation was posted."""
         for run_id, driven in list(self.driven.items()):
             status = statuses.get(run_id)
             if status is None or status.posts <= driven.posts:
@@ -180,7 +199,7 @@ class Keeper:
                     driven.driver.cancel()
 
     async def _renew_leases(self) -> None:
-        """Renews the leases of which a third of their time is over."""
+        """Renews the keeper's leases of which a third of their time is over."""
         due = [
             driven
             for driven in self.driven.values()
@@ -190,7 +209,8 @@ class Keeper:
             await asyncio.gather(*map(self._renew_lease, due))
 
     async def _renew_lease(self, driven: DrivenRun) -> None:
-        """Renews the lease of a run. If another process holds it by now, the run is left to it."""
+        """Renews the lease of one of the keeper's runs. If another process holds it by now, the run
+        is left to it."""
         requested_at, lease = monotonic(), driven.lease
         try:
             await self._log.lease(lease.run_id, lease.owner, self._lease_seconds, token=lease.token)
@@ -222,7 +242,7 @@ class Keeper:
                 _LOG.info("run %s is not ended here: %s", status.run_id, refused.message)
 
     def _remove(self, run_id: str, task: asyncio.Task[None]) -> None:
-        """Forgets a run whose task has ended."""
+        """Removes from the keeper a run whose task has ended."""
         self.driven.pop(run_id, None)
         self._idle.set()
         if not task.cancelled() and (error := task.exception()) is not None:

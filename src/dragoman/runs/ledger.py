@@ -110,7 +110,8 @@ class Ledger:
         self.changed_runs: set[str] = set()
 
     def apply(self, change: Change, now: float) -> Any:
-        """Applies a change. Returns the new end of the run, the lease, or the number of the message.
+        """Applies a change of a run to the ledger. Returns the new end of the run, the lease, or
+        the number of the message.
 
         Raises:
             RunLogError: the change is not allowed. Nothing was changed.
@@ -132,7 +133,7 @@ class Ledger:
         return self._take(change, status, now)
 
     def _append(self, change: Append, status: RunStatus, now: float) -> int:
-        """Adds events to a run. Returns its new end."""
+        """Adds events to a run by the ledger's rules. Returns its new end."""
         run_id, lease, end = change.run_id, change.lease, change.expected_offset
         # The token grows with each owner, so a late write of an earlier owner is refused even if the
         # clocks of two machines differ.
@@ -199,7 +200,7 @@ class Ledger:
 
 
 def new_run(run_id: str, thread_id: str | None, started_at: float) -> RunStatus:
-    """Returns the status of a run that no process has driven yet."""
+    """Returns the ledger's status of a run that no process has driven yet."""
     return RunStatus(
         run_id, thread_id, "running", 0, 0, None, 0, driven=False, started_at=started_at
     )

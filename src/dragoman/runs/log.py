@@ -105,8 +105,8 @@ class RunLog(Protocol):
     async def append(
         self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease
     ) -> int:
-        """Stores events after the first `expected_offset` ones, all or none. Returns the new end. If
-        the last event ends the run, its lease ends too.
+        """Stores events in the log after the first `expected_offset` ones, all or none. Returns the
+        new end. If the last event ends the run, its lease ends too.
 
         Raises:
             LeaseLostError: the lease has expired or belongs to another process.
@@ -135,7 +135,7 @@ class RunLog(Protocol):
         token: int | None = None,
         thread_id: str | None = None,
     ) -> Lease:
-        """Gives `owner` the lease of a run, unless another process holds it.
+        """Gives `owner` the lease of a run of the log, unless another process holds it.
 
         Args:
             run_id: the run.
@@ -162,8 +162,8 @@ class RunLog(Protocol):
         owner: str | None = None,
         priority: int = 0,
     ) -> bool:
-        """Creates a durable run in state `queued`, with what a process needs to drive it. Returns
-        False if there is a run with that id, which is left as it is.
+        """Creates in the log a durable run in state `queued`, with what a process needs to drive
+        it. Returns False if there is a run with that id, which is left as it is.
 
         Args:
             run_id: the run.
@@ -181,7 +181,7 @@ class RunLog(Protocol):
         ...
 
     async def request(self, run_id: str) -> RunRequest:
-        """Returns the request with which a run was enqueued.
+        """Returns the request with which a run of the log was enqueued.
 
         Raises:
             RunLogError: the run is unknown or was not enqueued, or a newer release wrote it.
@@ -189,7 +189,8 @@ class RunLog(Protocol):
         ...
 
     async def post(self, run_id: str, message: Any) -> int:
-        """Stores a message (any JSON value) for the process that drives a run. Returns its number.
+        """Stores in the log a message (any JSON value) for the process that drives a run. Returns
+        its number.
 
         Raises:
             RunLogError: the run is unknown.
@@ -201,8 +202,8 @@ class RunLog(Protocol):
         ...
 
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
-        """Claims an interrupt for a run, for ever. Returns True if this run holds the claim. Only
-        then may it do what the answer to the interrupt allows.
+        """Claims in the log an interrupt for a run, for ever. Returns True if this run holds the
+        claim. Only then may it do what the answer to the interrupt allows.
 
         Args:
             thread_id: the conversation, or the owner of a signed answer.
@@ -226,10 +227,10 @@ class RunLog(Protocol):
         oldest_first: bool = False,
         most: int = 100,
     ) -> list[RunStatus]:
-        """Returns at most `most` runs, the latest first. `oldest_first`: in the order of a queue, by
-        priority and then the oldest first. The other arguments narrow the list to one conversation, to
-        one state, to runs with (True) or without (False) a lease that holds, to one queue, or to one
-        agent."""
+        """Returns at most `most` runs of the log, the latest first. `oldest_first`: in the order of
+        a queue, by priority and then the oldest first. The other arguments narrow the list to one
+        conversation, to one state, to runs with (True) or without (False) a lease that holds, to
+        one queue, or to one agent."""
         ...
 
     async def close(self) -> None:
@@ -242,7 +243,7 @@ class RunLog(Protocol):
 
 
 def state_after(run_id: str, events: Sequence[Event]) -> RunState:
-    """Returns the state of a run whose latest events are these."""
+    """Returns the state for the log of a run whose latest events are these."""
     for event in reversed(events):
         if isinstance(event, RunFinished) and event.run_id == run_id:
             return event.outcome

@@ -40,6 +40,9 @@ class NamedEngine(msgspec.Struct, frozen=True):
 
 ENGINES: Mapping[str, NamedEngine] = {
     "log": NamedEngine("engines", "LogEngine"),
+    "dbos": NamedEngine("dbos_engine", "DbosEngine", "dbos"),
+    "restate": NamedEngine("restate_engine", "RestateEngine", "restate"),
+    "temporal": NamedEngine("temporal_engine", "TemporalEngine", "temporalio"),
 }
 """By their names."""
 

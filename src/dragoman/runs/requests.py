@@ -1,4 +1,5 @@
-"""Writes the requests of durable runs for a log, and reads them."""
+"""Writes the requests of durable runs for a log, and reads them. A server that enqueues a run for a
+client puts its `RunTerms` into the request."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import msgspec
 from dragoman.errors import HistoryError, RunLogError
 from dragoman.request import RunRequest
 
-__all__ = ["request_from_json", "request_to_json"]
+__all__ = ["RunTerms", "read_terms", "request_from_json", "request_to_json"]
 
 _VERSION = 1
 """Grows when an older release would misread a request."""
@@ -61,3 +62,31 @@ def request_from_json(run_id: str, data: str | None) -> RunRequest:
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise RunLogError(f"the request of run {run_id!r} cannot be read: {error}") from error
     return stored.request
+
+
+_TERMS = "dragoman"
+"""Name of the terms among the request's `native` fields."""
+
+
+class RunTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a server that enqueues a run for a client says of it, beside the request."""
+
+    trusted: bool = True
+    """False if the client may have made up the conversation; see `RunOptions.trusted_history`."""
+    conversation: str | None = None
+    """What answers without a signature are claimed under; `None`: the thread."""
+    output_events: bool = False
+    """True if the client is told of the output while it is written."""
+    model: str | None = None
+    """Model string that the client chose; `None`: the agent's model."""
+    deadline: float | None = None
+    """When the run is cancelled, in seconds since 1970; `None`: never."""
+
+    def within(self, request: RunRequest) -> RunRequest:
+        """Returns the request with these terms."""
+        return request.replace(native={_TERMS: msgspec.to_builtins(self)})
+
+
+def read_terms(request: RunRequest) -> RunTerms:
+    """Returns the terms of a request; the usual ones if it has none."""
+    return msgspec.convert((request.native or {}).get(_TERMS, {}), RunTerms)

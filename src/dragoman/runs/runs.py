@@ -1,5 +1,4 @@
-"""Runs that go on without the client that asked for them (`Runs`), and how to open a log
-(`open_log`).
+"""Runs that go on without the client that asked for them (`Runs`).
 
 A run is started in one process and can be read and stopped from any process that opens the same
 log. A reader in the process that drives the run reads its tail (`tail.py`). Any other reader reads
@@ -14,38 +13,37 @@ import socket
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 from uuid import uuid4
 
 import anyio
-from typing_extensions import TypeVar
+from typing_extensions import TypeForm, TypeVar
 
 from dragoman.errors import DragomanError, RunLogError
 from dragoman.event import Event, RunError
 from dragoman.fold import fold
 from dragoman.message import Message, Role
+from dragoman.orchestration.output_type import typed_output
+from dragoman.orchestration.story_reader import StoryReader
 from dragoman.repair import repair
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
 from dragoman.runs.driver import EndCallback, EventSource, RunDriver, RunSource, StoreCallback
-from dragoman.runs.durable import DepsFactory, DurableRuns, make_request, read_result
+from dragoman.runs.durable import DepsFactory, DurableRuns, Job, make_request, read_result
 from dragoman.runs.engines import DEFAULT_QUEUES, Engine, Limit
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper, not_entered_error
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.named_engines import OpenEngine, open_engine
 from dragoman.runs.tail import Cursor, RunTail
-from dragoman.sql.address import check_address
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.prompt import Prompt, RunOptions
 
-__all__ = [
-    "Runs",
-    "open_log",
-]
+__all__ = ["Runs"]
 
 Deps = TypeVar("Deps", default=None)
+T = TypeVar("T")
 
 
 class Runs:
@@ -65,6 +63,7 @@ class Runs:
         deps: DepsFactory | None = None,
         lease_seconds: float = 30.0,
         poll_seconds: float = 0.2,
+        grace_seconds: float = 10.0,
     ) -> None:
         """Args:
         log: where events are stored. It stays open.
@@ -75,6 +74,8 @@ class Runs:
             are never stored.
         lease_seconds: a process that does nothing for so long loses its runs.
         poll_seconds: seconds from one look for the changes of other processes to the next.
+        grace_seconds: seconds that tools at work have when `work` is cancelled, before their runs are
+            handed over.
 
         Raises:
             SettingsError: no engine has that name, its package is missing, or it cannot work with
@@ -87,7 +88,9 @@ class Runs:
             log, self._owner, lease_seconds=lease_seconds, poll_seconds=poll_seconds
         )
         self._keeper_task: asyncio.Task[None] | None = None
-        self._durable = DurableRuns(log, self._keeper, self._owner, lease_seconds, agents, deps)
+        self._durable = DurableRuns(
+            log, self._keeper, self._owner, lease_seconds, agents, deps, grace_seconds
+        )
         self._own_engine: OpenEngine | None = None
         """The engine, if it was opened here by its name."""
         if isinstance(engine, str):
@@ -156,6 +159,7 @@ class Runs:
         run_id: str | None = None,
         thread_id: str | None = None,
         resource_id: str | None = None,
+        output_type: object = str,
         queue: str = "default",
         priority: int = 0,
         owner: str | None = None,
@@ -169,16 +173,20 @@ class Runs:
             run_id: id of the run; `None`: a new one.
             thread_id: id of the conversation.
             resource_id: whose conversation it is.
+            output_type: as with `Agent.run`. Its JSON Schema is stored; give the type to `result`, too.
             queue: the queue that it waits in.
             priority: lower numbers come first in the queue.
             owner: whose run it is, such as the caller of a server; see `RunStatus.caller`.
 
         Raises:
             InvalidRequestError: there is nothing to send.
+            SettingsError: the output type cannot be described to a model.
             HistoryError: the request cannot be stored as JSON.
             RunLogError: the log cannot be reached.
         """
         request = make_request(prompt, run_id, thread_id, resource_id)
+        if output_type is not str:
+            request = request.replace(output_schema=typed_output(output_type).schema)
         assert request.run_id is not None
         await self._log.enqueue(
             request.run_id,
@@ -193,8 +201,8 @@ class Runs:
         return request.run_id
 
     async def work(self, *, queues: Mapping[str, Limit] = DEFAULT_QUEUES) -> None:
-        """Drives durable runs of these queues until it is cancelled. Then the runs are handed over to
-        other processes.
+        """Drives durable runs of these queues until it is cancelled. Then no other run is begun, tools
+        at work have `grace_seconds` to end, and the runs are handed over to other processes.
 
         `queues`: how much of each queue this process works on at a time.
 
@@ -212,22 +220,60 @@ class Runs:
         is to be tried again later, because another process drives it or has its agent. For engines;
         any number of processes may call it at any time.
 
-        If the caller is cancelled, the run is handed over."""
+        If the caller is cancelled, the run is handed over as with `work`."""
         return await self._durable.drive(run_id)
 
-    async def result(self, run_id: str, *, timeout: float | None = None) -> ChatResult[str]:  # noqa: ASYNC109 - of the contract
-        """Waits for the end of a run, whichever process drives it. Returns its result.
+    def add_job(self, name: str, job: Job) -> None:
+        """Drives entries of this name in the place of an agent's with a function, for servers."""
+        self._durable.jobs[name] = job
+
+    def hand_over(self) -> None:
+        """Hands the durable runs that this process drives over to others at once. A tool that is at
+        work is cancelled, and may have acted."""
+        for driven in self._keeper.driven.values():
+            if driven.is_durable:
+                driven.driver.hand_over()
+
+    @overload
+    async def result(self, run_id: str, *, timeout: float | None = None) -> ChatResult[str]: ...  # noqa: ASYNC109 - of the contract
+    @overload
+    async def result(
+        self,
+        run_id: str,
+        *,
+        output_type: type[T],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ChatResult[T]: ...
+    @overload
+    async def result(
+        self,
+        run_id: str,
+        *,
+        output_type: TypeForm[T],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ChatResult[T]: ...
+    async def result(
+        self,
+        run_id: str,
+        *,
+        output_type: Any = str,
+        timeout: float | None = None,  # noqa: ASYNC109 - of the contract
+    ) -> ChatResult[Any]:
+        """Waits for the end of a run, whichever process drives it. Returns its result, with its output
+        as a value of `output_type`.
 
         Raises:
             DragomanError: the run failed; `result` of the error is what there was until then.
+            TypedOutputError: the output is not of the type.
             TimeoutError: it is not over after `timeout` seconds.
             RunLogError: the log has no such run.
         """
-        events: list[Event] = []
+        reader, last = StoryReader(run_id), None
         async with asyncio.timeout(timeout), aclosing(self._pages(run_id, 0)) as pages:
             async for page in pages:
-                events += page
-        return read_result(events, run_id)
+                reader.feed(page)
+                last = page[-1]
+        return read_result(reader.story(), last, output_type)
 
     async def record(self, source: EventSource, thread_id: str | None = None) -> str:
         """Starts a run without an agent, whose events come from a source. Returns its id.
@@ -268,9 +314,12 @@ class Runs:
         await self._keeper.idle()
 
     def interrupt(self, error: DragomanError) -> None:
-        """Ends the runs that this process drives with an error, which their readers receive."""
+        """Ends the runs that this process drives with an error, which their readers receive. Durable
+        runs are handed over."""
+        self.hand_over()
         for run_id, driven in self._keeper.driven.items():
-            driven.driver.end_with(RunError(error, run_id))
+            if not driven.is_durable:
+                driven.driver.end_with(RunError(error, run_id))
 
     async def attach(
         self, run_id: str, from_offset: int = 0, *, cancel_on_leave: bool = False
@@ -345,6 +394,16 @@ class Runs:
             raise RunLogError(
                 f"the log has no run {run_id!r}: start it, or open the log that it was started in"
             )
+        return status
+
+    async def wait(self, run_id: str) -> RunStatus:
+        """Waits until a run is over, without reading its events. Returns its status. Raises
+        `RunLogError` if the log has no such run."""
+        while not (status := await self.status(run_id)).is_over:
+            if (driven := self._keeper.driven.get(run_id)) is not None:
+                await asyncio.wait([driven.task])
+            else:
+                await self._keeper.wait_for_change(status)
         return status
 
     async def list(
@@ -438,23 +497,3 @@ class Runs:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-
-
-def open_log(url: str) -> RunLog:
-    """Opens a log of runs. Its tables are created or migrated on first use.
-
-    Args:
-        url: `memory:` (lost with the process), `sqlite:///path`, or
-            `postgresql://user:password@host/database`.
-
-    Raises:
-        SettingsError: the URL has another scheme, or a package is missing.
-    """
-    if url == "memory:":
-        from dragoman.runs.memory_log import MemoryLog
-
-        return MemoryLog()
-    check_address(url, "log of runs", "log")
-    from dragoman.runs.sql_log import SqlLog
-
-    return SqlLog(url)

@@ -57,7 +57,7 @@ class SeenMessage:
         """True if its call of `return_result` has begun."""
 
     def cut(self) -> list[Event]:
-        """Returns the events that end its open parts with what was sent of them."""
+        """Returns the events that end the seen message's open parts with what was sent of them."""
         cut: list[Event] = []
         for seen in self.parts.values():
             if seen.deltas is not None and seen.index is not None:

@@ -225,8 +225,8 @@ def _change_blindly(
 def _load_runs(
     connection: Connection, statements: RunStatements, changes: Sequence[Change]
 ) -> tuple[Ledger, float]:
-    """Locks the runs concerned, and inserts new ones. Returns them in a ledger, and the time by the
-    clock of the database."""
+    """Locks the SQL rows of the changed runs, and inserts new ones. Returns them in a ledger, and
+    the time by the clock of the database."""
     new_threads = {
         change.run_id: change.thread_id
         for change in changes
@@ -269,7 +269,7 @@ def read_status(row: Any) -> RunStatus:
 
 
 def _store(connection: Connection, ledger: Ledger) -> None:
-    """Writes the events and states that a ledger has collected."""
+    """Writes by SQL the events and states that a ledger has collected."""
     updates: list[Json] = []
     for run_id in sorted(ledger.changed_runs):
         status = ledger.statuses[run_id]

@@ -42,6 +42,8 @@ class SqlLog:
 
     def __init__(self, url: str) -> None:
         """Creates the log. `url`: see `open_log`. Nothing is opened before the first use."""
+        self.url = url
+        """As it was given; it may hold a password."""
         self._database = Database(
             url,
             MIGRATIONS,

@@ -37,7 +37,7 @@ class Cursor:
         """The run that waits for this reader."""
 
     def follow(self, tail: RunTail) -> None:
-        """Makes a run wait for this reader, unless one does already."""
+        """Makes a run's tail wait for this reader, unless one does already."""
         if self.tail is None:
             self.tail = tail
             tail.add_reader(self)

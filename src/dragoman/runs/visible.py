@@ -20,6 +20,8 @@ import msgspec
 from dragoman.codec.opening import hide_opening
 from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
+    PARTS_DROPPED,
+    Custom,
     Event,
     InnerRuns,
     MessageDropped,
@@ -84,9 +86,13 @@ def visible(events: Iterable[Event], retractable: bool = False) -> Iterator[Even
 class Visible:
     """The filter of `visible` for one event at a time."""
 
-    def __init__(self, *, retractable: bool = False, calls: bool = False) -> None:
+    def __init__(
+        self, *, retractable: bool = False, calls: bool = False, drops_parts: bool = False
+    ) -> None:
         """Creates the filter. `retractable`: the client can take messages back. `calls`: the client
-        runs all calls, so none is hidden."""
+        runs all calls, so none is hidden. `drops_parts`: parts of the joined message can be taken back
+        with a `Custom(PARTS_DROPPED, indexes)`, so that the answer goes on."""
+        self._drops_parts = drops_parts
         self._retractable = retractable
         self._calls = calls
         self._inner = InnerRuns()
@@ -112,7 +118,8 @@ class Visible:
         has not ended."""
 
     def feed(self, event: Event) -> list[Event]:
-        """Takes the next event. Returns the events that the client may see now."""
+        """Takes the next event and returns what of it is visible. Returns the events that the
+        client may see now."""
         # Deltas come first, because nearly all events of a stream are deltas.
         if isinstance(event, PartDelta):
             return [] if self._is_over else self._feed_delta(event)
@@ -147,14 +154,15 @@ class Visible:
         return [event]
 
     def close(self) -> list[Event]:
-        """Ends the events. Returns the end of the message that is still open; nothing after
+        """Ends the visible events. Returns the end of the message that is still open; nothing after
         `RunFinished` or `RunError`."""
         ended = [] if self._is_over else self._end_answer(None)
         self._is_over = True
         return ended
 
     def _feed_message_start(self, event: MessageStarted) -> list[Event]:
-        """Notes a message. Its start is sent with its first visible part."""
+        """Filters the start of a message for what is visible. Its start is sent with its first
+        visible part."""
         is_model = event.role is Role.MODEL
         # Within a step, messages that are not the model's are written by the run for its model.
         if event.candidate == 0 and (is_model or not self._in_step):
@@ -166,7 +174,8 @@ class Visible:
         return []
 
     def _feed_part_start(self, event: PartStarted) -> list[Event]:
-        """Takes the start of a part. Text is sent only with its first delta."""
+        """Filters the start of a part for what is visible. Text is sent only with its first
+        delta."""
         message, part = self._messages.get(event.message_id), event.part
         if isinstance(part, ToolResultPart) and part.run_by != "provider":
             self._after_tools = True
@@ -200,7 +209,7 @@ class Visible:
         return [*begun, PartStarted(message.sent_as, seen_part.index, seen_part.part)]
 
     def _feed_delta(self, event: PartDelta) -> list[Event]:
-        """Takes a delta. In the common case it passes unchanged."""
+        """Filters a delta for what is visible. In the common case it passes unchanged."""
         message = self._messages.get(event.message_id)
         if message is None:
             seen_part = None
@@ -255,7 +264,8 @@ class Visible:
         return [*started, PartFinished(message.sent_as, seen_part.index or 0, part)]
 
     def _feed_message_end(self, event: MessageFinished) -> list[Event]:
-        """Takes the end of a message. A joined message ends only with the run."""
+        """Filters the end of a message for what is visible. A joined message ends only with the
+        run."""
         message = self._messages.get(event.message_id)
         if message is None:
             return []
@@ -290,6 +300,9 @@ class Visible:
             self._last_message = None
         if not self._is_joined(message):
             return [event] if message.sent_as else []
+        if self._drops_parts:
+            indexes = [seen.index for seen in message.parts.values() if seen.index is not None]
+            return [*message.cut(), Custom(PARTS_DROPPED, indexes)] if indexes else []
         # Only thinking was sent, which may stand without an answer.
         if not message.has_answer:
             return message.cut()
@@ -311,7 +324,8 @@ class Visible:
         ]
 
     def _feed_run_end(self, event: RunFinished | RunError) -> list[Event]:
-        """Takes the end of the run. A withheld answer is sent first if the run succeeded."""
+        """Filters the end of the run for what is visible. A withheld answer is sent first if the
+        run succeeded."""
         answer: list[Event] = []
         if isinstance(event, RunFinished) and event.outcome == "success":
             withheld, self._withheld, self._typed = self._withheld, {}, None
@@ -397,8 +411,8 @@ class Visible:
         return [start] if is_first else []
 
     def _text_separator(self, message: SeenMessage, seen_part: SeenPart) -> str:
-        """Returns the text to send before a part's own: a line break if tools ran after the text of
-        an earlier message. It is called once for each part."""
+        """Returns the visible text to send before a part's own: a line break if tools ran after the
+        text of an earlier message. It is called once for each part."""
         seen_part.separator = ""
         if isinstance(seen_part.part, TextPart) and self._is_joined(message):
             if self._after_tools and self._spoken_by not in (None, message):
@@ -410,7 +424,7 @@ class Visible:
 def _finish_reason(
     finish: MessageFinished, ended: RunFinished | RunError | None, *, waits: bool
 ) -> FinishReason | None:
-    """Returns the finish reason for a client that sees only a part of the run.
+    """Returns the visible finish reason for a client that sees only a part of the run.
 
     Args:
         finish: the end of the last message.
@@ -437,7 +451,8 @@ def _is_result_call(part: Content | OpenText) -> TypeGuard[ToolCallPart]:
 
 
 def _result_as_text(call: ToolCallPart) -> TextPart | None:
-    """Returns the arguments of a call as the text of an answer, or None if there are none."""
+    """Returns the arguments of a call as the visible text of an answer, or None if there are
+    none."""
     if call.state == "complete":
         text = arguments_text(call)
     else:
@@ -446,7 +461,7 @@ def _result_as_text(call: ToolCallPart) -> TextPart | None:
 
 
 def _without_result(error: DragomanError) -> DragomanError:
-    """Returns the error without the partial result of the run."""
+    """Returns the visible error without the partial result of the run."""
     error = copy(error)
     # They hold what was hidden from the client.
     error.partial = error.result = None

@@ -8,9 +8,9 @@ stores of a URL are opened again if the application is started a second time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman import wires
 from dragoman.arguments import expect
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.runs import RunLog
     from dragoman.serve.core.policy import AgentPolicy
     from dragoman.serve.gateway.gateway import Gateway
-    from dragoman.serve.http.callers import Auth
+    from dragoman.serve.http.callers import Auth, Key
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.store.answer_store import AnswerStore
     from dragoman.transport.address_policy import AddressPolicy
@@ -46,6 +46,9 @@ def app(
     origins: Iterable[str] = (),
     webhooks: AddressPolicy | None = None,
     cards: AgentCard | Mapping[str, AgentCard] | None = None,
+    page: bool = False,
+    durable: bool = False,
+    drives: bool = True,
 ) -> Starlette:
     """Returns an ASGI application that speaks every wire. Each API is served at the paths that its
     own clients expect, and again under `/WIRE`.
@@ -66,6 +69,11 @@ def app(
         webhooks: addresses to which clients may have notifications of tasks sent. By default none
             are sent.
         cards: the card of the agent, or of several agents by their names.
+        page: browsers get a page at `/`, on which people talk to the agents and see what they did.
+        durable: runs of agents are put into the log, and any process that has the agent by its name
+            (`dragoman worker`, another server) goes on with them if one ends. Needs a database as
+            `store`.
+        drives: this process drives durable runs, too; else it leaves them to others.
 
     Raises:
         SettingsError: a key is too short, there is no agent, or a host, origin or store is invalid.
@@ -90,10 +98,13 @@ def app(
     from dragoman.serve.http.callers import make_authenticator
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.http.method_paths import answer_missing, method_paths
+    from dragoman.serve.http.processes import check_durable
+    from dragoman.serve.jobs import make_durability
     from dragoman.serve.operations import Probes, operation_routes
     from dragoman.serve.store.memory_answers import open_answers
 
     _check_arguments(gateway, limits, webhooks)
+    check_durable(store, log, durable=durable, drives=drives)
     # Checked here, because Starlette builds its middleware only with the first request.
     names, pages = (
         host_names(hosts),
@@ -103,15 +114,25 @@ def app(
     if gateway is not None:
         backends.append(gateway)
     if agents is not None or gateway is None:
-        backends.append(AgentBackend(Agent[None]("local") if agents is None else agents, policy))
-    agent_names = [
-        name for backend in backends if isinstance(backend, AgentBackend) for name in backend.names
-    ]
-    authenticate, agent_cards = make_authenticator(auth), assign_cards(cards, agent_names)
+        agents = Agent[None]("local") if agents is None else agents
+        backends.append(AgentBackend(agents, policy, is_durable=durable))
+    served = {
+        name: agent
+        for backend in backends
+        if isinstance(backend, AgentBackend)
+        for name, agent in backend.agents.items()
+    }
+    # An iterator can be read once.
+    if isinstance(auth, Iterator):
+        auth = list(cast("Iterator[str | Key]", auth))
+    authenticate, agent_cards = make_authenticator(auth), assign_cards(cards, list(served))
 
     def open_stores() -> tuple[AnswerStore, RunLog]:
         return open_answers(store), log or open_log(store if isinstance(store, str) else "memory:")
 
+    durability = None
+    if durable:
+        durability = make_durability(served, drives=drives, notifies=webhooks is not None)
     answers, runs_log = open_stores()
     service = Service(
         backends,
@@ -123,6 +144,7 @@ def app(
         answers=answers,
         log=runs_log,
         reopen_stores=open_stores if isinstance(store, str) and store != "memory:" else None,
+        durability=durability,
     )
     served_wires = [wires.get(name) for name in wires.names()]
     paths = method_paths(served_wires, is_offered)
@@ -134,6 +156,16 @@ def app(
         )
         for method_path in paths
     ]
+    if page:
+        from dragoman.serve.page.files import PageRoot
+        from dragoman.serve.page.routes import page_routes
+
+        root = next(
+            route for route in routes if route.path == "/" and "GET" in (route.methods or ())
+        )
+        root.endpoint = root.app = PageRoot(root.app)
+        routes = [*page_routes(service, auth), *routes]
+        service.has_page = True
     application = Starlette(
         routes=[*operation_routes(service, paths), plan_route(service), *routes],
         lifespan=lambda _: service.running(),

@@ -68,7 +68,7 @@ class Endpoint:
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request."""
+        """Answers a request to this endpoint."""
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1")
             for name, value in scope["headers"]
@@ -99,12 +99,13 @@ class Endpoint:
         route: Route,
         observed: Observed,
     ) -> None:
-        """Answers one request: finds its caller and route, reads its body and runs the call."""
+        """Answers one request to the endpoint: finds its caller and route, reads its body and runs
+        the call."""
         service = self._service
         id_headers = dict.fromkeys([_ID_HEADER, api_of(wire).id_header], observed.id)
         try:
             caller = await self._find_caller(wire, route, scope)
-            observed.caller = caller.name
+            observed.caller, observed.owner = caller.name, caller.id
             with service.gate.count_call(caller), service.gate.hold_bytes() as take:
                 if scope["method"] == "POST":
                     data = await read_body(receive, headers, service.limits, take)
@@ -113,7 +114,7 @@ class Endpoint:
                 connection = Connection(receive, send, service.limits, id_headers)
 
                 async def work() -> None:
-                    """Answers the request, while the connection watches for the client's
+                    """Answers the endpoint's request, while the connection watches for the client's
                     leaving."""
                     call = self._make_call(
                         scope, headers, wire, route, caller, data, connection, observed
@@ -154,7 +155,7 @@ class Endpoint:
     async def _end_with(
         self, connection: Connection, wire: Wire, route: Route, error: Exception, media_type: str
     ) -> None:
-        """Answers with an error, or ends a stream with it."""
+        """Answers for the endpoint with an error, or ends a stream with it."""
         if not connection.started:
             await self._refuse(connection, wire, route, error, media_type)
             return
@@ -166,8 +167,8 @@ class Endpoint:
     async def _refuse(
         self, connection: Connection, wire: Wire, route: Route, error: Exception, media_type: str
     ) -> int:
-        """Answers with an error in the shape of the wire's API. Returns the HTTP status.
-        `media_type`: that of the answer so far."""
+        """Answers for the endpoint with an error in the shape of the wire's API. Returns the HTTP
+        status. `media_type`: that of the answer so far."""
         response = api_of(wire).refuse(wire, public(error), route.purpose, media_type)
         headers = {"content-type": "application/json", **response.headers}
         if isinstance(error, BodyTimeoutError):
@@ -177,8 +178,8 @@ class Endpoint:
         return response.status
 
     async def _find_caller(self, wire: Wire, route: Route, scope: Scope) -> Caller:
-        """Returns the caller with the keys of a request. Raises `AuthenticationError` without a
-        known key."""
+        """Returns the caller with the keys of a request to the endpoint. Raises
+        `AuthenticationError` without a known key."""
         presented = find_keys(scope["headers"], scope["query_string"], get_serving(wire).keys)
         caller = await self._service.authenticate(presented)
         if caller is None and route.public and not presented:
@@ -192,8 +193,8 @@ class Endpoint:
         return caller
 
     def _choose_route(self, headers: dict[str, str]) -> tuple[Wire, Route]:
-        """Returns the wire and route for a request, by the headers that only one wire's clients
-        send."""
+        """Returns the wire and route of the endpoint for a request, by the headers that only one
+        wire's clients send."""
         candidates = self.method_path.candidates
         matches = [each for each in candidates if each[1].header and each[1].header in headers]
         defaults = [each for each in candidates if not each[1].header]
@@ -240,7 +241,8 @@ class Endpoint:
 
 
 def _parse_query(query: str) -> dict[str, str]:
-    """Returns the fields of a URL's query. Raises `InvalidRequestError` if there are too many."""
+    """Returns the fields of the query in an endpoint's URL. Raises `InvalidRequestError` if there
+    are too many."""
     if not query:
         return {}
     try:

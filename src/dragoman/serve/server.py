@@ -1,5 +1,5 @@
 """Serves an application of `serve.app` over HTTP until the process is asked to end (`run_server`,
-`serve_http`).
+`serve_http`), or as one of several processes (`run_process`).
 
 The first signal refuses new calls and lets open ones finish. After `drain_seconds`, or at a second
 signal, the rest is ended with an error that each client understands.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import anyio
@@ -18,14 +18,21 @@ import uvicorn
 
 from dragoman.arguments import wrong_type_error
 from dragoman.errors import SettingsError
-from dragoman.http_server.listener import handle_signals, make_config, open_listener, server_url
+from dragoman.http_server.listener import (
+    handle_signals,
+    make_config,
+    open_listener,
+    run_in_loop,
+    server_url,
+)
+from dragoman.http_server.server_process import ConnectionInbox, ServerProcess
 from dragoman.runtime import is_loopback
 from dragoman.serve.core.service import Service
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-__all__ = ["ServerOptions", "run_server", "serve_http"]
+__all__ = ["ServerOptions", "run_server", "run_process", "serve_http"]
 
 _CLOSING_SECONDS = 2
 """Seconds that clients have to read the end of an answer that the server ended."""
@@ -50,14 +57,33 @@ def run_server(app: Starlette, **options: Unpack[ServerOptions]) -> None:
     Raises:
         SettingsError: as `serve_http`.
     """
-    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
-    # uvloop is optional; without it asyncio's own loop serves.
-    with suppress(ImportError):
-        import uvloop
+    run_in_loop(serve_http(app, **options))
 
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(serve_http(app, **options))
+
+def run_process(
+    app: Starlette,
+    process: ServerProcess,
+    *,
+    host: str,
+    drain_seconds: float,
+    ready: Callable[[str], str],
+) -> None:
+    """Serves the connections that the supervising process hands over, until that process asks this
+    one to end or is gone. The end is as in `serve_http`.
+
+    `host`: what the supervising process listens on. `ready`: gets the URL, and returns the text that
+    is to be printed once every process can serve.
+
+    Raises:
+        SettingsError: others than this machine could reach it, and there are no keys; or the
+            processes would each keep their own answers.
+        TypeError: `app` is something else.
+    """
+    service = _find_service(app)
+    _check_access(service, host)
+    service.check_processes(len(process.counts))
+    service.metrics.share(process.counts, process.index)
+    run_in_loop(_serve_channel(app, service, process, drain_seconds, ready))
 
 
 async def serve_http(
@@ -86,33 +112,68 @@ async def serve_http(
         SettingsError: others than this machine could reach it, and there are no keys; there is no such host; or the port is taken.
         TypeError: `app` is something else.
     """
-    if not isinstance(service := getattr(getattr(app, "state", None), "service", None), Service):
+    service = _find_service(app)
+    _check_access(service, host)
+    # The listener is opened before the application starts, so that a port in use is reported
+    # at once.
+    with open_listener(host, port) as listener:
+        server = _Server(
+            app, (lambda: ready(server_url(host, listener))) if ready is not None else None
+        )
+        await _serve(server, _Shutdown(server, service, drain_seconds), [listener])
+
+
+async def _serve_channel(
+    app: Starlette,
+    service: Service,
+    process: ServerProcess,
+    drain_seconds: float,
+    ready: Callable[[str], str],
+) -> None:
+    """Serves the connections that come through a process's channel."""
+    server = _Server(app, lambda: inbox.open(server.make_protocol, ready(process.url)))
+    shutdown = _Shutdown(server, service, drain_seconds)
+    inbox = ConnectionInbox(
+        socket.socket(fileno=process.channel), drain=shutdown.begin, stop=shutdown.stop_now
+    )
+    try:
+        await _serve(server, shutdown, [])
+    finally:
+        inbox.close()
+
+
+async def _serve(server: _Server, shutdown: _Shutdown, listeners: list[socket.socket]) -> None:
+    """Runs a server until it is asked to end or this is cancelled."""
+    shutdown.reopen()
+    task = asyncio.create_task(server.serve(listeners))
+    try:
+        with handle_signals(shutdown.begin, shutdown.stop_now):
+            # Shielded: uvicorn must end its connections itself, after
+            # `stop_now` has told it to.
+            await asyncio.shield(task)
+    finally:
+        shutdown.stop_now()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait((task,))
+            await shutdown.wait()
+
+
+def _find_service(app: object) -> Service:
+    """Returns the service of an application. Raises `TypeError` if it is something else."""
+    service = getattr(getattr(app, "state", None), "service", None)
+    if not isinstance(service, Service):
         raise wrong_type_error(
             "app", app, "what dragoman.serve.app made", "give dragoman.serve.app(agent)"
         )
+    return service
+
+
+def _check_access(service: Service, host: str) -> None:
+    """Raises `SettingsError` if other machines could reach a server without keys."""
     if not service.has_keys and not is_loopback(host):
         raise SettingsError(
             f"{host} can be reached from other machines; give keys that clients must send (auth=), or serve on 127.0.0.1"
         )
-    # The listener is opened before the application starts, so that a port in use is reported
-    # at once.
-    with open_listener(host, port) as listener:
-        service.gate.closed = False
-        server = _Server(
-            app, (lambda: ready(server_url(host, listener))) if ready is not None else None
-        )
-        shutdown = _Shutdown(server, service, drain_seconds)
-        task = asyncio.create_task(server.serve([listener]))
-        try:
-            with handle_signals(shutdown.begin, shutdown.stop_now):
-                # Shielded: uvicorn must end its connections itself, after
-                # `stop_now` has told it to.
-                await asyncio.shield(task)
-        finally:
-            shutdown.stop_now()
-            with anyio.CancelScope(shield=True):
-                await asyncio.wait((task,))
-                await shutdown.wait()
 
 
 class _Server(uvicorn.Server):
@@ -132,6 +193,13 @@ class _Server(uvicorn.Server):
         if self._ready is not None and not self.should_exit:
             self._ready()
 
+    def make_protocol(self) -> asyncio.Protocol:
+        """Returns the protocol of a new connection, as uvicorn makes those of its own listeners."""
+        protocol: Any = self.config.http_protocol_class
+        return protocol(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         """See uvicorn."""
@@ -144,6 +212,10 @@ class _Shutdown:
     def __init__(self, server: _Server, service: Service, seconds: float) -> None:
         self._server, self._service, self._seconds = server, service, seconds
         self._draining: asyncio.Task[None] | None = None
+
+    def reopen(self) -> None:
+        """Takes calls again, if the application was served before."""
+        self._service.gate.closed = False
 
     def begin(self) -> None:
         """Refuses new calls, and gives open ones time to finish."""

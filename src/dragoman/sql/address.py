@@ -19,7 +19,8 @@ _EXTRAS = {
 
 
 def check_address(url: str, thing: str, short: str) -> None:
-    """Checks a URL such as `sqlite:///path` or `postgresql://user:password@host/database`.
+    """Checks the address (URL) of a database, such as `sqlite:///path` or
+    `postgresql://user:password@host/database`.
 
     Args:
         url: the URL.
@@ -47,7 +48,7 @@ def check_address(url: str, thing: str, short: str) -> None:
 
 
 def create_private_file(path: str | os.PathLike[str]) -> None:
-    """Creates an empty file that only its owner can read, unless the file exists.
+    """Creates an empty database file that only its owner can read, unless the file exists.
 
     SQLite gives the files beside it (`-wal`, `-shm`) the same mode. Errors are ignored: the driver
     reports them when it opens the file.

@@ -60,7 +60,7 @@ class Database:
         carry_out: Callable[[Connection, Sequence[Any]], Sequence[Any]] = _run_works,
         pause: float = 0.0,
     ) -> None:
-        """Opens nothing yet.
+        """Creates the access to a database, and opens nothing yet.
 
         Args:
             url: `sqlite:///path` or `postgresql://…`.
@@ -94,7 +94,8 @@ class Database:
         return await self.submit(work)
 
     async def submit(self, work: Any) -> Any:
-        """Passes a piece of work to `carry_out`. Returns its result once it is durable.
+        """Passes to the database a piece of work to `carry_out`. Returns its result once it is
+        durable.
 
         A caller that stops waiting does not stop the work. The work may be done several times, but
         only one of them is committed.
@@ -109,14 +110,14 @@ class Database:
         self._writer.hurry()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Runs work that only reads. Returns its result.
+        """Runs work that only reads the database. Returns its result.
 
         Raises:
             DragomanError: what the work raised, or the database failed, or it is closed.
         """
 
         def run_work() -> T:
-            """Runs the read in a transaction, in a thread."""
+            """Runs the read in a transaction of the database, in a thread."""
             self._open_tables()
             try:
                 with self._read_engine.connect() as connection:
@@ -131,7 +132,8 @@ class Database:
         return await asyncio.wrap_future(future)
 
     async def close(self) -> None:
-        """Finishes the work that was submitted, and closes connections and threads."""
+        """Finishes the work that was submitted, and closes the database's connections and
+        threads."""
         with suppress(RuntimeError):  # it is closed
             await asyncio.wrap_future(self._readers.submit(self._writer.close))
         self._readers.shutdown()
@@ -179,7 +181,8 @@ class Database:
         raise AssertionError
 
     def _run_transaction(self, works: Sequence[Any]) -> Sequence[Any]:
-        """Runs pieces of work in one transaction; after a failure the connection is replaced."""
+        """Runs pieces of work in one transaction of the database; after a failure the connection is
+        replaced."""
         try:
             transaction = self._begin_transaction()
             with transaction:
@@ -197,7 +200,8 @@ class Database:
         return results
 
     def _begin_transaction(self) -> RootTransaction:
-        """Begins a transaction. Raises `_NotBegunError` if the database cannot be reached."""
+        """Begins a transaction in the database. Raises `_NotBegunError` if the database cannot be
+        reached."""
         try:
             self._connection = self._connection or self._write_engine.connect()
             return self._connection.begin()
@@ -205,7 +209,7 @@ class Database:
             raise _NotBegunError(error) from error
 
     def _open_tables(self) -> None:
-        """Creates or migrates the tables before the first use."""
+        """Creates or migrates the database's tables before the first use."""
         if self._opened:
             return
         # Reader threads and the writer may come here at the same time.
@@ -220,7 +224,7 @@ class Database:
                 self._opened = True
 
     def _store_error(self, error: Exception) -> DragomanError:
-        """Returns the store's own error for an error of the driver."""
+        """Returns the store's own error for an error of the database driver."""
         cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         if self.dialect == "sqlite":
             path = self._write_engine.url.database

@@ -77,8 +77,8 @@ _LOCK_SECONDS = 30
 
 
 def open_engine(url: str, *, connections: int, writes: bool) -> Engine:
-    """Returns an engine for one purpose: transactions of one writer, or single statements that
-    read."""
+    """Returns a database engine (SQLAlchemy) for one purpose: transactions of one writer, or single
+    statements that read."""
     address = make_url(url)
     dialect = DIALECTS[address.get_backend_name()]
     engine = create_engine(

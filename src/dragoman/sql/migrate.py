@@ -46,7 +46,8 @@ class NewerTablesError(Exception):
 
 
 def migrate(engine: Engine, migrations: Migrations) -> None:
-    """Creates the tables or brings them up to date. One thread of one process does so at a time.
+    """Migrates a database: creates the tables or brings them up to date. One thread of one process
+    does so at a time.
 
     Args:
         engine: the writer's, whose transactions lock the database.
@@ -78,14 +79,16 @@ def migrate(engine: Engine, migrations: Migrations) -> None:
 
 
 def _is_current(connection: Connection, migrations: Migrations) -> bool:
-    """True if the version is the newest and no table is missing."""
+    """True if the database needs no migration: the version is the newest and no table is
+    missing."""
     if _read_version(connection, migrations.versions) != migrations.head:
         return False
     return migrations.tables.tables.keys() <= set(inspect(connection).get_table_names())
 
 
 def _has_stray_tables(connection: Connection, migrations: Migrations) -> bool:
-    """True if some tables are there without a version, each with the columns of `head`."""
+    """True if a database to migrate has some tables without a version, each with the columns of
+    `head`."""
     inspector = inspect(connection)
     present = set(inspector.get_table_names())
     tables = [table for name, table in migrations.tables.tables.items() if name in present]
@@ -100,7 +103,7 @@ def _restore_tables(connection: Connection, migrations: Migrations) -> None:
 
 
 def _run_alembic(command_name: str, connection: Connection, migrations: Migrations) -> None:
-    """Runs a command of Alembic on a connection, one at a time."""
+    """Runs a migration command of Alembic on a connection, one at a time."""
     with _ALEMBIC:
         from alembic import command
         from alembic.config import Config

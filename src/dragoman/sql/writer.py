@@ -32,12 +32,9 @@ class Writer:
         closed: Callable[[], Exception],
         pause: float = 0.0,
     ) -> None:
-        """Args:
-        commit: writes pieces of work.
-        name: name of the thread.
-        closed: makes the error for work that comes after `close`.
-        pause: least seconds from one commit to the next.
-        """
+        """Creates a writer of queued work. Args: commit: writes pieces of work. name: name of the
+        thread. closed: makes the error for work that comes after `close`. pause: least seconds from
+        one commit to the next."""
         self._commit = commit
         self._name, self._closed_error, self._pause = name, closed, pause
         self._queue: SimpleQueue[_QueuedWork | None] = SimpleQueue()
@@ -47,8 +44,8 @@ class Writer:
         self._closed = False
 
     async def do(self, work: Any) -> Any:
-        """Waits until a piece of work is durable. Returns its result. A caller that stops waiting
-        does not stop the work.
+        """Queues a piece of work for the writer and waits until it is durable. Returns its result.
+        A caller that stops waiting does not stop the work.
 
         Raises:
             Exception: the work was refused or failed, or the writer is closed.
@@ -71,7 +68,7 @@ class Writer:
         self._hurried.set()
 
     def close(self) -> None:
-        """Finishes the work that was submitted and ends the thread. Blocks until then."""
+        """Finishes the work that was submitted and ends the writer's thread. Blocks until then."""
         with self._lock:
             self._closed = True
             thread, self._thread = self._thread, None
@@ -98,7 +95,7 @@ class Writer:
                 self._write_batch(queued)
 
     def _drain_queue(self, first: _QueuedWork | None) -> tuple[list[_QueuedWork], bool]:
-        """Returns all work in the queue, and False if the queue was closed."""
+        """Returns all work in the writer's queue, and False if the queue was closed."""
         queued: list[_QueuedWork] = []
         entry = first
         try:
@@ -110,7 +107,7 @@ class Writer:
         return queued, False
 
     def _write_batch(self, queued: list[_QueuedWork]) -> None:
-        """Commits a batch of queued work, and gives each waiting caller its result."""
+        """Commits a batch of the writer's queued work, and gives each waiting caller its result."""
         try:
             results = self._commit([work for work, _, _ in queued])
         except Exception as error:  # noqa: BLE001 - whatever the driver raises, those who wait must be told
@@ -127,7 +124,8 @@ class Writer:
 
 
 def _settle_futures(outcomes: list[tuple[asyncio.Future[Any], Any]]) -> None:
-    """Settles futures with their results or exceptions, in their own event loop."""
+    """Settles futures of the writer's callers with their results or exceptions, in their own event
+    loop."""
     for future, result in outcomes:
         if future.done():
             continue

@@ -157,7 +157,7 @@ def usage_attributes(usage: Usage) -> Attributes:
 
 
 def tool_attributes(start: ToolStart) -> Attributes:
-    """Returns the attributes of a tool's call, without the arguments."""
+    """Returns the telemetry attributes of a tool's call, without the arguments."""
     attributes: Attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": start.call.name,
@@ -170,14 +170,15 @@ def tool_attributes(start: ToolStart) -> Attributes:
 
 
 def conversation_attributes(run: RunInfo | None) -> Attributes:
-    """Returns the conversation's id as an attribute, unless it is only the id of a run."""
+    """Returns the conversation's id as a telemetry attribute, unless it is only the id of a run."""
     if run is None or run.thread_id is None or run.thread_id in (run.run_id, run.parent_run_id):
         return {}
     return {"gen_ai.conversation.id": run.thread_id}
 
 
 def dump_finish_reason(reason: FinishReason) -> str | None:
-    """Returns the conventions' word for why a model stopped, or None if it is not known."""
+    """Returns the telemetry attribute (the conventions' word) for why a model stopped, or None if
+    it is not known."""
     if reason is FinishReason.unspecified:
         return None
     return _FINISH_REASONS.get(reason, reason.value)

@@ -55,7 +55,8 @@ def dump_json(value: Any) -> str:
 
 
 def dump_input(messages: Sequence[Message]) -> dict[str, str]:
-    """Returns messages as attributes: system instructions at their head, and the rest."""
+    """Returns messages as telemetry attributes with content: system instructions at their head, and
+    the rest."""
     head = next(
         (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
@@ -76,8 +77,8 @@ def dump_conversation(messages: Iterable[Message]) -> list[Json]:
 
 
 def dump_answer(message: Message, finish_reason: str | None) -> str:
-    """Returns what a model said, as the only choice that it gave, with the reason why it
-    stopped."""
+    """Returns for telemetry what a model said, as the only choice that it gave, with the reason why
+    it stopped."""
     return dump_json(
         [
             {**dumped_message, "finish_reason": finish_reason or "stop"}
@@ -87,7 +88,7 @@ def dump_answer(message: Message, finish_reason: str | None) -> str:
 
 
 def dump_result(part: ToolResultPart) -> Any:
-    """Returns what a tool gave: JSON, or parts."""
+    """Returns for telemetry the content that a tool gave: JSON, or parts."""
     if not part.is_content:
         return part.result
     return [_dump_part(piece) for piece in part.result]
@@ -169,15 +170,15 @@ def _dump_part(part: Content) -> Json:
 
 
 def _dump_data(part: DataPart) -> Json:
-    """Returns the bytes of a small file. Of a larger one it returns the size and a digest, since each
-    request of a conversation has it again."""
+    """Returns for telemetry the bytes of a small file. Of a larger one it returns the size and a
+    digest, since each request of a conversation has it again."""
     if len(part.data) <= _MOST_BYTES:
         return {"content": part.data}
     return {"content": "", "size": len(part.data), "digest": part.digest}
 
 
 def _dump_file(mime_type: str | None) -> dict[str, str | None]:
-    """Returns the media type and the modality of a file."""
+    """Returns for telemetry the media type and the modality of a file."""
     media_type = (mime_type or "").partition("/")[0]
     return {
         "mime_type": mime_type,

@@ -130,7 +130,7 @@ class MetricRecorder:
     def record_run(
         self, end: RunEnd, name: Attributes, context: Context, model_calls: int, tool_calls: int
     ) -> None:
-        """Records a run. `name`: of its agent."""
+        """Records the metrics of a run. `name`: of its agent."""
         self._model_calls.record(model_calls, name, context)
         self._tool_calls.record(tool_calls, name, context)
         attributes = name if end.error is None else {**name, "error.type": error_type(end.error)}

@@ -302,7 +302,7 @@ class Spans:
 
 
 def _find_version() -> str:
-    """Returns the version of this package, or an empty text if it is not installed."""
+    """Returns for spans the version of this package, or an empty text if it is not installed."""
     try:
         return version("dragoman")
     except PackageNotFoundError:
@@ -310,7 +310,8 @@ def _find_version() -> str:
 
 
 def _agent_name(start: RunStart) -> Attributes:
-    """Returns the agent's name, if it was given one; otherwise it is called by its provider's."""
+    """Returns for a span the agent's name, if it was given one; otherwise it is called by its
+    provider's."""
     try:
         provider = providers.get(start.model.partition(":")[0]).display_name
     except DragomanError:

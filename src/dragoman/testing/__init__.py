@@ -1,4 +1,5 @@
-"""Tests for agents, and the conformance kit for wires, providers and stores.
+"""Tests for agents, and the conformance kit for wires, providers, stores and
+engines.
 
     import pytest
     from dragoman import testing
@@ -25,6 +26,8 @@ from dragoman.memory.store import Store
 from dragoman.memory.vectors import VectorStore
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
+from dragoman.runs.engines import Engine
+from dragoman.runs.log import RunLog
 from dragoman.serve.store.answer_store import AnswerStore
 from dragoman.testing.check import (
     BoundCheck,
@@ -34,6 +37,8 @@ from dragoman.testing.check import (
     Skipped,
     StoreFactory,
 )
+from dragoman.testing.engine import CHECKS as ENGINE_CHECKS
+from dragoman.testing.engine.bench import EngineFactory
 from dragoman.testing.every_tool import call_every_tool
 from dragoman.testing.provider import CHECKS as PROVIDER_CHECKS
 from dragoman.testing.report import run_checks
@@ -49,6 +54,7 @@ from dragoman.wires import Wire
 
 __all__ = [
     "ANSWER_STORE_CHECKS",
+    "ENGINE_CHECKS",
     "PROVIDER_CHECKS",
     "STORE_CHECKS",
     "VECTOR_STORE_CHECKS",
@@ -67,6 +73,7 @@ __all__ = [
     "call",
     "checks",
     "collect_events",
+    "engine_checks",
     "call_every_tool",
     "format_transcript",
     "provider_checks",
@@ -131,6 +138,30 @@ def answer_store_checks(make: Callable[[], AnswerStore], *, name: str = "") -> l
     """
     factory = StoreFactory(make, name or getattr(make, "__name__", "store"))
     return [BoundCheck(check, factory, {}) for check in ANSWER_STORE_CHECKS]
+
+
+def engine_checks(
+    make: Callable[[RunLog], Engine],
+    url: Callable[[], str] = lambda: "memory:",
+    *,
+    name: str = "",
+    priorities: bool = False,
+    shared_limits: bool = False,
+) -> list[BoundCheck]:
+    """Returns the checks of an engine of durable runs (`Runs(log, engine=…)`).
+
+    Args:
+        make: returns an engine for a log. Each check calls it once for each of its processes, and calls
+            the engine's `close` if it has one. One check starts a process of the operating system,
+            which must be able to import `make` and `url`.
+        url: returns the URL of an empty log, as for `open_log`. Each check calls it.
+        name: the engine's name in reports; by default the function's.
+        priorities: True if runs of a lower priority number come first.
+        shared_limits: True if limits hold over all processes.
+    """
+    factory = EngineFactory(make, url, name or getattr(make, "__name__", "engine"))
+    options = {"priorities": priorities, "shared_limits": shared_limits}
+    return [BoundCheck(check, factory, options) for check in ENGINE_CHECKS]
 
 
 def vector_store_checks(

@@ -43,7 +43,12 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     parser = _make_parser()
     options = parser.parse_args(arguments)
     if options.list:
-        kinds = testing.PROVIDER_CHECKS, testing.WIRE_CHECKS, testing.STORE_CHECKS
+        kinds = (
+            testing.PROVIDER_CHECKS,
+            testing.WIRE_CHECKS,
+            testing.STORE_CHECKS,
+            testing.ENGINE_CHECKS,
+        )
         print("\n\n".join(map(format_table, kinds)))  # noqa: T201
         return 0
     if options.subject is None:

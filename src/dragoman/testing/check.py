@@ -238,8 +238,8 @@ def require(condition: object, problem: str) -> None:
 
 
 def require_equal(actual: Any, wanted: Any, subject: str) -> None:
-    """Fails the check if `actual` differs from `wanted`. `subject` names the value in the
-    message."""
+    """Fails the check it is called in if `actual` differs from `wanted`. `subject` names the value
+    in the message."""
     require(
         actual == wanted,
         f"{subject} must be {_shorten_repr(wanted)} and is {_shorten_repr(actual)}",
@@ -247,8 +247,8 @@ def require_equal(actual: Any, wanted: Any, subject: str) -> None:
 
 
 def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...] = ()) -> T | None:
-    """Returns what `work` returns, or None if it raises one of the errors that it may raise
-    (`but`).
+    """Returns what a check's `work` returns, or None if it raises one of the errors that it may
+    raise (`but`).
 
     Raises:
         CheckFailed: it raises anything else. `what` names its input in the message.
@@ -265,14 +265,15 @@ def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...
 
 
 def unwrap_error(error: BaseException) -> BaseException:
-    """Returns the first exception in nested exception groups."""
+    """Returns the first exception that a check failed with, in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
 def _shorten_repr(value: Any) -> str:
-    """Returns the repr of a value, with its middle cut out if it is long."""
+    """Returns the repr of a value for a failed check's message, with its middle cut out if it is
+    long."""
     text = repr(value)
     if len(text) <= 400:
         return text

@@ -53,9 +53,9 @@ def call_every_tool(request: ModelRequest) -> Sequence[Content | str]:
 
 
 def make_value(schema: Any, root: Any = None, depth: int = 0) -> Any:
-    """Returns a value that matches a JSON Schema, always the same one. Objects have only their
-    required properties, and the first of several choices is taken. Patterns of strings are ignored.
-    A recursive schema ends in `None`."""
+    """Returns a value for a tool's argument that matches a JSON Schema, always the same one.
+    Objects have only their required properties, and the first of several choices is taken. Patterns
+    of strings are ignored. A recursive schema ends in `None`."""
     if root is None:
         root = schema
     rule = if_object(schema)
@@ -79,7 +79,7 @@ def make_value(schema: Any, root: Any = None, depth: int = 0) -> Any:
 
 
 def _merge_all(rule: JsonMap, root: Any) -> JsonMap:
-    """Returns a schema merged with the schemas of its `allOf`."""
+    """Returns the schema of a tool's argument merged with the schemas of its `allOf`."""
     merged: Json = {}
     for part in if_list(rule.get("allOf")):
         fields = if_object(part)
@@ -90,14 +90,15 @@ def _merge_all(rule: JsonMap, root: Any) -> JsonMap:
 
 
 def _make_object(rule: JsonMap, root: Any, depth: int) -> Json:
-    """Returns an object with the required properties."""
+    """Returns as a tool's argument an object with the required properties."""
     fields = if_object(rule.get("properties"))
     required = if_list(rule.get("required"))
     return {name: make_value(fields.get(name, True), root, depth + 1) for name in required}
 
 
 def _make_array(rule: JsonMap, root: Any, depth: int) -> list[Any]:
-    """Returns an array with as few items as the schema allows, but one if it may have any."""
+    """Returns as a tool's argument an array with as few items as the schema allows, but one if it
+    may have any."""
     heads = [make_value(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
     # One item shows most; deep within a schema that holds itself none ends it sooner.
     least = 0 if heads or depth > 2 else 1
@@ -123,8 +124,8 @@ _MAKERS: Mapping[Any, Callable[[JsonMap, Any, int], Any]] = {
 
 
 def _make_number(rule: JsonMap, edge: float) -> Any:
-    """Returns 1, or the lowest number that the bounds allow. `edge`: distance from an excluded
-    bound."""
+    """Returns as a tool's argument 1, or the lowest number that the bounds allow. `edge`: distance
+    from an excluded bound."""
     step = rule.get("multipleOf", 1)
     lowest = max(
         [
@@ -150,8 +151,8 @@ def _make_number(rule: JsonMap, edge: float) -> Any:
 
 
 def _resolve_reference(root: Any, reference: str) -> Any:
-    """Returns the schema at a `$ref` within `root`, or `True`, which accepts anything, if it leads
-    nowhere."""
+    """Returns the schema of a tool's argument at a `$ref` within `root`, or `True`, which accepts
+    anything, if it leads nowhere."""
     value: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         # The escapes of JSON Pointer (RFC 6901), in this order.

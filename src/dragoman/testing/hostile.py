@@ -140,8 +140,8 @@ _ODD_HEADERS = (
 
 
 def run_case(case: Case) -> bool:
-    """Returns True if the wire accepted the input, False if it refused it with a `DragomanError`.
-    Any other exception is a bug of the wire."""
+    """Returns True if the wire accepted the hostile input, False if it refused it with a
+    `DragomanError`. Any other exception is a bug of the wire."""
     try:
         DOORS[case.door](case)
     except DragomanError:
@@ -167,7 +167,7 @@ def _decode_value(case: Case) -> JsonValue:
 
 
 def _try_messages(case: Case) -> None:
-    """Loads a conversation."""
+    """Loads a hostile conversation."""
     loaded = case.wire.load_messages(_decode_value(case))
     with suppress(DragomanError):
         _encode(case.wire.dump_messages(loaded, losses=[]))
@@ -175,7 +175,7 @@ def _try_messages(case: Case) -> None:
 
 
 def _try_request(case: Case) -> None:
-    """Loads a request."""
+    """Loads a hostile request."""
     loaded = case.wire.load_request(_decode_value(case))
     _dump_request(case, loaded)
     for message in loaded.messages:
@@ -183,7 +183,7 @@ def _try_request(case: Case) -> None:
 
 
 def _dump_request(case: Case, request: ModelRequest) -> None:
-    """Writes a request on both wires."""
+    """Writes a hostile request on both wires."""
     for wire in (case.wire, case.other):
         with suppress(DragomanError):
             _encode(wire.dump_request(request, losses=[]))
@@ -192,7 +192,8 @@ def _dump_request(case: Case, request: ModelRequest) -> None:
 
 
 def _try_response(case: Case) -> None:
-    """Loads a whole response. From bytes, errors must be events; a JSON value may be refused."""
+    """Loads a hostile whole response. From bytes, errors must be events; a JSON value may be
+    refused."""
     if not case.as_bytes and not isinstance(case.value, bytes):
         _use_events(case, case.wire.load_response(case.value))
         return
@@ -204,7 +205,7 @@ def _try_response(case: Case) -> None:
 
 
 def _try_stream(case: Case) -> None:
-    """Decodes a stream, in pieces or at once. Errors must be events."""
+    """Decodes a hostile stream, in pieces or at once. Errors must be events."""
     pieces = [case.data]
     if case.as_bytes:
         # The case's own seed, so that a finding can be repeated alone.
@@ -219,7 +220,7 @@ def _try_stream(case: Case) -> None:
 
 
 def _use_events(case: Case, events: list[Event]) -> None:
-    """Folds, writes and stores the events of an answer."""
+    """Uses what a hostile input became: folds, writes and stores the events of an answer."""
     _use_messages(case, fold(events))
     _dump_response(case, events)
     # Some eight events are enough: each stored event is read alone.
@@ -229,7 +230,7 @@ def _use_events(case: Case, events: list[Event]) -> None:
 
 
 def _dump_response(case: Case, events: list[Event]) -> None:
-    """Writes the events as a whole response and as a stream, on both wires."""
+    """Writes the events of a hostile input as a whole response and as a stream, on both wires."""
     for wire in (case.wire, case.other):
         with suppress(DragomanError):
             _encode(wire.dump_response(events, id="r1", model="m"))
@@ -241,7 +242,7 @@ def _dump_response(case: Case, events: list[Event]) -> None:
 
 
 def _use_messages(case: Case, messages: Sequence[Message]) -> None:
-    """Writes messages on the other wire and stores them."""
+    """Writes messages of a hostile input on the other wire and stores them."""
     with suppress(DragomanError):
         _encode(case.other.dump_messages(messages, losses=[]))
     for message in messages:
@@ -249,7 +250,7 @@ def _use_messages(case: Case, messages: Sequence[Message]) -> None:
 
 
 def _store_message(message: Message) -> None:
-    """Stores a message and reads it again. What was stored must be readable."""
+    """Stores a message of a hostile input and reads it again. What was stored must be readable."""
     try:
         stored = message.to_json()
     except DragomanError:
@@ -272,7 +273,7 @@ def _try_error(case: Case) -> None:
 
 
 def _use_error(case: Case, error: DragomanError) -> None:
-    """Writes an error on both wires, and stores it."""
+    """Writes the error of a hostile input on both wires, and stores it."""
     for wire in (case.wire, case.other):
         _encode(wire.dump_error(error).body)
     with suppress(DragomanError):
@@ -302,7 +303,8 @@ def _try_embeddings_response(case: Case) -> None:
 
 
 def _get_embeddings(wire: Wire) -> EmbeddingsWire:
-    """Returns the embeddings part of a wire. Raises `HistoryError` if it has none."""
+    """Returns the embeddings part of a wire that hostile input goes to. Raises `HistoryError` if it
+    has none."""
     embeddings = wires.embeddings(wire.name)
     if embeddings is None:
         raise HistoryError(f"the wire {wire.name} has no embeddings")

@@ -162,7 +162,7 @@ def make_error_seed(status: int, headers: Mapping[str, str], body: bytes) -> See
 
 
 def _is_json(body: bytes) -> bool:
-    """Returns whether a recorded body is JSON."""
+    """Returns whether a recorded body that is to be a seed is JSON."""
     try:
         msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -190,7 +190,7 @@ def make_seed(door: str, value: JsonValue, **what: Any) -> Seed:
 
 
 def shrink(value: JsonValue) -> JsonValue:
-    """Returns a smaller value of the same shape: texts are cut, and of equal neighbours in a list
+    """Returns a smaller seed of the same shape: texts are cut, and of equal neighbours in a list
     two remain."""
     match value:
         case str():
@@ -213,7 +213,8 @@ def shrink(value: JsonValue) -> JsonValue:
 
 
 def _get_shape(value: JsonValue) -> JsonValue:
-    """Returns the types in a value by key, with the values of fields that name a type."""
+    """Returns the shape of a seed: the types in a value by key, with the values of fields that name
+    a type."""
     match value:
         case dict():
             fields = cast("Json", value)

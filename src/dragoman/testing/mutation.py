@@ -39,7 +39,7 @@ Path = tuple[str | int, ...]
 
 
 def _nest_deeply(depth: int) -> JsonValue:
-    """Returns objects and lists nested to a depth, in turn."""
+    """Returns objects and lists for mutations, nested in turn to a depth."""
     value: JsonValue = "deep"
     for level in range(depth):
         value = [value] if level % 2 else {"text": value}
@@ -73,7 +73,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def from_value(cls, value: JsonValue) -> Sample:
-        """Makes a sample with all paths into the value."""
+        """Makes a sample to mutate with all paths into the value."""
         paths: list[Path] = []
         # A stack instead of recursion: samples may be deeper than Python's own stack.
         todo: list[tuple[Path, JsonValue]] = [((), value)]
@@ -86,7 +86,8 @@ class Sample(NamedTuple):
 
 
 def _list_entries(value: object) -> list[tuple[Any, JsonValue]]:
-    """Returns the keys or indexes of a container with their values; none for other values."""
+    """Returns the keys or indexes of a container to mutate, with their values; none for other
+    values."""
     if isinstance(value, dict):
         return list(cast("dict[Any, JsonValue]", value).items())
     if isinstance(value, list):
@@ -95,7 +96,8 @@ def _list_entries(value: object) -> list[tuple[Any, JsonValue]]:
 
 
 def edit_at(value: JsonValue, path: Path, edit: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """Returns a copy with the value at `path` edited, or the same value if the path leads nowhere."""
+    """Returns a mutated copy, with the value at `path` edited, or the same value if the path leads
+    nowhere."""
     if not path:
         return edit(value)
     key, *further = path
@@ -143,7 +145,7 @@ def _edit_value(chance: Random, old: JsonValue, donors: Sequence[Sample]) -> Jso
 
 
 def _take_piece(chance: Random, sample: Sample) -> JsonValue:
-    """Returns the value at a random path of a sample."""
+    """Returns for a mutation the value at a random path of a sample."""
     value: JsonValue = sample.value
     for key in chance.choice(sample.paths):
         value = value[key]
@@ -157,7 +159,7 @@ def _drop_key(chance: Random, old: Json) -> Json:
 
 
 def _rename_key(chance: Random, old: Json) -> Json:
-    """Renames a field to a reserved name."""
+    """Mutates an object: renames a field to a reserved name."""
     key, new = chance.choice([*old, ""]), chance.choice(RESERVED)
     renamed: Json = {}
     for name, value in old.items():
@@ -276,7 +278,7 @@ def split_randomly(chance: Random, data: bytes) -> list[bytes]:
 
 
 def encode_json(value: JsonValue) -> bytes:
-    """Returns a value as JSON, however deep it is nested, and with lone surrogates."""
+    """Returns a mutated value as JSON, however deep it is nested, and with lone surrogates."""
     try:
         return json_bytes.encode(value)
     except RecursionError:
@@ -284,7 +286,7 @@ def encode_json(value: JsonValue) -> bytes:
 
 
 def _encode_pieces(value: JsonValue) -> list[bytes]:
-    """Returns the JSON of a value in pieces, without recursion."""
+    """Returns the JSON of a mutated value in pieces, without recursion."""
     pieces: list[bytes] = []
     # The stack holds values and, as bytes, finished JSON between them; the last entry comes first.
     todo: list[JsonValue] = [value]
@@ -312,7 +314,8 @@ _FRAME_ENDS = {"sse": b"\n\n", "ndjson": b"\n"}
 
 
 def read_frames(stream: bytes) -> tuple[str, list[JsonValue]]:
-    """Returns the framing of a streamed response (`sse` or `ndjson`) and its events as JSON.
+    """Returns what mutations need of a streamed response: its framing (`sse` or `ndjson`) and its
+    events as JSON.
 
     An event is `{"event": …, "data": …}`, or `{"raw": …}` if its data is not JSON.
     """
@@ -322,7 +325,7 @@ def read_frames(stream: bytes) -> tuple[str, list[JsonValue]]:
 
 
 def _read_frame(framing: str, block: bytes) -> Json:
-    """Returns one event of a stream as `read_frames` does."""
+    """Returns one event of a stream to mutate as `read_frames` does."""
     lines = {b"data": block}
     if framing == "sse":
         pairs = [line.partition(b":") for line in block.split(b"\n")]
@@ -337,15 +340,15 @@ def _read_frame(framing: str, block: bytes) -> Json:
 
 
 def write_frames(framing: str, frames: JsonValue) -> bytes:
-    """Returns the streamed response of events as `read_frames` gives them, or as a mutation left
-    them."""
+    """Returns the streamed response of mutated events as `read_frames` gives them, or as a mutation
+    left them."""
     events = cast("list[JsonValue]", frames) if isinstance(frames, list) else [frames]
     end = _FRAME_ENDS[framing]
     return b"".join([_write_frame(framing, event) + end for event in events])
 
 
 def _write_frame(framing: str, frame: JsonValue) -> bytes:
-    """Returns one event without the end of its frame."""
+    """Returns one mutated event without the end of its frame."""
     fields = cast("Json", frame) if isinstance(frame, dict) else {"data": frame}
     if isinstance(raw := fields.get("raw"), str):
         return raw.encode(errors="replace")

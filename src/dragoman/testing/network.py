@@ -182,8 +182,8 @@ class Recordings:
 
 
 def folder_name(name: str) -> str:
-    """Returns a test's name as a folder name for every system. Names that have to be changed get a
-    digest, so that they stay distinct."""
+    """Returns a test's name as a folder name of recordings for every system. Names that have to be
+    changed get a digest, so that they stay distinct."""
     # Characters that Windows allows in file names.
     fit = re.sub(r"[^\w.=\[\]-]+", "_", name)
     if fit == name and len(name) <= _LONGEST:
@@ -206,7 +206,7 @@ class _Sender:
 
 
 def _format_key(key: tuple[str, str, Any]) -> list[str]:
-    """Returns the lines of a request that a diff shows."""
+    """Returns the lines of a recorded request that a diff shows."""
     method, url, body = key
     if isinstance(body, bytes):
         text = repr(body)

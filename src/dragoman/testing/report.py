@@ -39,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def run_checks(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding]:
-    """Runs checks in order and yields their findings.
+    """Runs checks in order and yields the findings to report.
 
     Afterwards, unless `whole` is False because only some checks are run, it yields a failure for
     each declared capability whose checks were all inconclusive. With `live`, it stops at the first
@@ -135,7 +135,7 @@ def format_lines(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def format_table(checks: Iterable[Check[Any]]) -> str:
-    """Returns checks as a Markdown table: rule, needs, and whether they also run on a real
+    """Reports checks as a Markdown table: rule, needs, and whether they also run on a real
     server."""
     rows = [
         f"| `{check.name}` | {' '.join(check.rule.split())} | {', '.join(check.needs) or '–'} | {'✓' if check.live else '–'} |"

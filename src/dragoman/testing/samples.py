@@ -112,7 +112,7 @@ PARTS: tuple[Content, ...] = (
 
 
 def extract_content(part: Content) -> Any:
-    """Returns what must survive of a part: its text, bytes, address, or value."""
+    """Returns what must survive of a sample's part: its text, bytes, address, or value."""
     match part:
         case TextPart(text=text) | ThinkingPart(text=text):
             return text
@@ -131,8 +131,8 @@ def extract_content(part: Content) -> Any:
 
 
 def parse_result(result: Any) -> Any:
-    """Returns a tool result without the difference between a JSON value and its text, which most
-    formats do not keep."""
+    """Returns a sample's tool result without the difference between a JSON value and its text,
+    which most formats do not keep."""
     if isinstance(result, str):
         try:
             return msgspec.json.decode(result)
@@ -144,8 +144,8 @@ def parse_result(result: Any) -> Any:
 
 
 def simplify_messages(messages: Iterable[Message]) -> list[Any]:
-    """Returns what must survive of messages: role and content of each, with call ids as numbers in
-    order."""
+    """Returns what must survive of the samples' messages: role and content of each, with call ids
+    as numbers in order."""
     numbers: dict[str, int] = {}
     return [
         (

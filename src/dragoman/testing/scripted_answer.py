@@ -131,8 +131,8 @@ def as_answer(given: Answerable | AsyncIterator[Piece] | Iterator[Piece]) -> Ans
 
 
 def check_answer(given: Any) -> None:
-    """Raises `TypeError` if a value cannot be an answer. The results of functions and iterators are
-    checked later."""
+    """Raises `TypeError` if a value cannot be a scripted answer. The results of functions and
+    iterators are checked later."""
     if isinstance(given, type) or not (
         isinstance(given, _WHOLE) or callable(given) or isinstance(given, AsyncIterator | Iterator)
     ):
@@ -140,7 +140,8 @@ def check_answer(given: Any) -> None:
 
 
 def as_message(content: Any) -> Message | None:
-    """Returns texts and parts as a model message, or None if there are events among them.
+    """Returns the texts and parts of a scripted answer as a model message, or None if there are
+    events among them.
 
     Raises:
         TypeError: a model cannot say it.
@@ -161,8 +162,8 @@ def as_message(content: Any) -> Message | None:
 
 
 def finish_message(message: Message, request: ModelRequest, number: int) -> Message:
-    """Returns a message as a model finishes it: with ids for calls that have none, a finish reason,
-    and estimated usage. `number`: the number of the request, from 1."""
+    """Returns a scripted answer's message as a model finishes it: with ids for calls that have
+    none, a finish reason, and estimated usage. `number`: the number of the request, from 1."""
     calls = 0
     content: list[Content] = []
     for piece in message.content:
@@ -178,14 +179,15 @@ def finish_message(message: Message, request: ModelRequest, number: int) -> Mess
 
 
 def with_id(piece: Content, id: str) -> Content:  # noqa: A002
-    """Returns a call without an id with this one, and any other part unchanged."""
+    """Returns a scripted call without an id with this one, and any other part unchanged."""
     if isinstance(piece, ToolCallPart) and not piece.id:
         return msgspec.structs.replace(piece, id=id)
     return piece
 
 
 def count_usage(request: ModelRequest, content: Sequence[Content]) -> Usage:
-    """Returns the estimated tokens of a request and its answer, at four bytes per token."""
+    """Returns the estimated tokens of a request and its scripted answer, at four bytes per
+    token."""
     input_tokens = _estimate_tokens(
         [message.content for message in request.messages]
     ) + _estimate_tokens(request.tools)
@@ -202,8 +204,8 @@ def call(name: str, /, **arguments: Any) -> ToolCallPart:
 
 
 def answer_with(value: Any) -> Callable[[ModelRequest], Message]:
-    """Returns an answer to `send_for` that gives a value in the form that the request asks for, by
-    a schema or a tool.
+    """Returns a scripted answer to `send_for` that gives a value in the form that the request asks
+    for, by a schema or a tool.
 
     `value`: anything that pydantic can write as JSON, such as a number, a model, a dataclass, or a
     list of these.
@@ -273,7 +275,7 @@ class ScriptedResponse:
 
 
 async def deliver(answer: Answer, data: bytes, size: int) -> AsyncGenerator[bytes]:
-    """Yields the bytes of an answer, `size` at a time, as far as the answer says.
+    """Yields the bytes of a scripted answer, `size` at a time, as far as the answer says.
 
     Raises:
         StreamCutError: the answer is cut.
@@ -293,8 +295,8 @@ async def deliver(answer: Answer, data: bytes, size: int) -> AsyncGenerator[byte
 
 
 def make_events(content: Any, request: ModelRequest, number: int) -> list[Event]:
-    """Returns the events of an answer: the test's own events, or those of the message that its
-    texts and parts make."""
+    """Returns the events of a scripted answer: the test's own events, or those of the message that
+    its texts and parts make."""
     message = as_message(content)
     if message is None:
         return list(content)
@@ -304,8 +306,8 @@ def make_events(content: Any, request: ModelRequest, number: int) -> list[Event]
 async def live_events(
     pieces: AsyncIterator[Piece] | Iterator[Piece], request: ModelRequest, number: int
 ) -> AsyncGenerator[list[Event]]:
-    """Yields the events of each piece as it comes. An error that ends the pieces is the last event.
-    Adjacent texts are one part.
+    """Yields the events of each piece of a scripted answer as it comes. An error that ends the
+    pieces is the last event. Adjacent texts are one part.
 
     Raises:
         ProviderConnectionError, ProviderTimeoutError: the pieces broke the connection.
@@ -340,7 +342,7 @@ async def live_events(
 
 
 async def _iterate_pieces(pieces: AsyncIterator[Piece] | Iterator[Piece]) -> AsyncGenerator[Piece]:
-    """Yields the pieces of a plain or async iterator, and closes it."""
+    """Yields the pieces of a scripted answer: of a plain or async iterator, and closes it."""
     if isinstance(pieces, AsyncIterator):
         try:
             async for piece in pieces:

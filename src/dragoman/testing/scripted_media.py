@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from dragoman import wires
-from dragoman.codec.media_answer import MediaResponse
+from dragoman.codec.media_fields import MediaResponse
 from dragoman.codec.multipart import is_form, load_form
 from dragoman.errors import DragomanError
 from dragoman.fold import unfold
@@ -34,7 +34,7 @@ _PATHS: Mapping[str, MediaKind] = {
 
 
 def find_media_kind(wire: wires.Wire, path: str) -> MediaKind | None:
-    """Returns the kind of media that is made at a path, or None."""
+    """Returns the kind of scripted media that is made at a path, or None."""
     media_kind = _PATHS.get(path.partition("?")[0].rpartition("/")[2])
     if media_kind is None or wires.media(wire.name, media_kind) is None:
         return None
@@ -44,7 +44,7 @@ def find_media_kind(wire: wires.Wire, path: str) -> MediaKind | None:
 def load_media_request(
     wire: wires.Wire, media_kind: MediaKind, request: HttpRequest, path: str
 ) -> MediaRequest:
-    """Reads a request for media, from JSON or a form.
+    """Reads a request for scripted media, from JSON or a form.
 
     Raises:
         InvalidRequestError: it cannot be read.
@@ -66,7 +66,7 @@ def write_media(
     request: MediaRequest,
     answer: Message | DataPart | LinkPart | str,
 ) -> MediaResponse:
-    """Writes an answer, whole or as the request asks for it as a stream."""
+    """Writes a scripted answer with media, whole or as the request asks for it as a stream."""
     message = answer
     if not isinstance(message, Message):
         message = Message.model(*([message] if message else []))

@@ -175,8 +175,8 @@ class ScriptedServer:
         """Does nothing: a scripted server holds no connections."""
 
     async def _make_reply(self, wanted: ModelRequest) -> Any:
-        """Returns the answer, calling and awaiting functions until there is one. A `ProviderError`
-        that one raises is the answer."""
+        """Returns the server's answer, calling and awaiting functions until there is one. A
+        `ProviderError` that one raises is the answer."""
         reply: Any = self._reply
         try:
             # A script may hold a function, and that may return a coroutine.
@@ -222,7 +222,7 @@ class ScriptedServer:
     def _answer_media(
         self, media_kind: MediaKind, request: HttpRequest, path: str, media: MediaFunction
     ) -> Response:
-        """Answers a request for media."""
+        """Answers a request for media as the provider's server."""
         wanted = load_media_request(self._wire, media_kind, request, path)
         self.media_requests.append(wanted)
         made = media(wanted)
@@ -234,7 +234,7 @@ class ScriptedServer:
         return self._open_response(200, headers, deliver(Answer(), data, self._piece))
 
     def _send_json(self, value: Any) -> Response:
-        """Returns a successful response with a JSON body."""
+        """Returns the server's successful response with a JSON body."""
         return self._open_response(
             200, {}, deliver(Answer(), msgspec.json.encode(value), self._piece)
         )
@@ -242,7 +242,7 @@ class ScriptedServer:
     def _open_response(
         self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes]
     ) -> Response:
-        """Returns a response that counts as open until it is read or closed."""
+        """Returns a response of the server that counts as open until it is read or closed."""
         response = ScriptedResponse(status, headers, pieces, self._open.discard)
         self._open.add(response)
         return response
@@ -282,7 +282,7 @@ class ScriptedServer:
         pieces: AsyncIterator[Any] | Iterator[Any],
         number: int,
     ) -> AsyncGenerator[bytes]:
-        """Yields the bytes of an answer whose pieces come one by one."""
+        """Yields the bytes of the server's answer whose pieces come one by one."""
         all_events: list[Event] = []
         encoder = self._wire.encoder(**_make_envelope(wanted, number))
         async with aclosing(live_events(pieces, wanted, number)) as batches:
@@ -307,7 +307,7 @@ class ScriptedServer:
     def _write_answer(
         self, wanted: ModelRequest, events: Sequence[Event], answer: Answer, number: int
     ) -> bytes:
-        """Returns the body of an answer, streamed or whole."""
+        """Returns the body of the server's answer, streamed or whole."""
         self._store_answer(wanted, events, number)
         envelope = _make_envelope(wanted, number, events)
         if not self._is_streamed(wanted, answer):
@@ -317,15 +317,15 @@ class ScriptedServer:
 
 
 def _add_stored_messages(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
-    """Returns a request that continues a stored response, with the stored conversation before its
-    new messages, as the provider has it."""
+    """Returns a request to the scripted server that continues a stored response, with the stored
+    conversation before its new messages, as the provider has it."""
     instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
     return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
 
 def _make_envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> Json:
-    """Returns id and model of an answer: the model that the message names as its origin, else the
-    requested one."""
+    """Returns id and model of a scripted server's answer: the model that the message names as its
+    origin, else the requested one."""
     origins = (
         event.origin
         for event in events

@@ -34,7 +34,7 @@ Source: TypeAlias = ChatResult[Any] | ModelRequest | Message | Iterable[Message]
 
 
 def list_messages(source: Source) -> list[Message]:
-    """Returns the messages of a source."""
+    """Returns the messages of a source, for a transcript."""
     if isinstance(source, Message):
         return [source]
     if isinstance(source, ChatResult | ModelRequest):
@@ -61,8 +61,8 @@ def format_transcript(source: Source) -> list[str]:
 
 
 def _describe_part(message: Message, piece: Content, names: dict[str, str]) -> Iterator[str]:
-    """Yields the line of a part. `names`: the tool of each call id, for results of formats that
-    give no name."""
+    """Yields the transcript's line of a part. `names`: the tool of each call id, for results of
+    formats that give no name."""
     who = message.role.value
     match piece:
         case TextPart():
@@ -93,7 +93,7 @@ def _json(value: Any) -> str:
 
 
 def _describe_content(parts: Sequence[ResultPart]) -> str:
-    """Returns the parts of a tool result in one line."""
+    """Returns for a transcript the parts of a tool result in one line."""
     texts: list[str] = []
     for part in parts:
         texts.append(part.text if isinstance(part, TextPart) else _describe_media(part))
@@ -101,7 +101,8 @@ def _describe_content(parts: Sequence[ResultPart]) -> str:
 
 
 def _describe_media(part: DataPart | LinkPart | FilePart) -> str:
-    """Returns a file in words: its type, and its name or address, but not its bytes."""
+    """Returns for a transcript a file in words: its type, and its name or address, but not its
+    bytes."""
     if isinstance(part, LinkPart):
         where = part.url
     elif isinstance(part, FilePart):
@@ -112,14 +113,14 @@ def _describe_media(part: DataPart | LinkPart | FilePart) -> str:
 
 
 async def collect_events(run: Run[Any]) -> list[Event]:
-    """Returns all events of a run that has not started: `await collect_events(agent.run("Hi"))`. A
-    failed run ends with a `RunError`."""
+    """Returns for a transcript all events of a run that has not started: `await
+    collect_events(agent.run("Hi"))`. A failed run ends with a `RunError`."""
     async with run:
         return [event async for event in run]
 
 
 def assert_calls(source: Source, *calls: ToolCallPart, any_order: bool = False) -> None:
-    """Asserts the model's tool calls by name and arguments: `assert_calls(result,
+    """Asserts the model's tool calls in a transcript by name and arguments: `assert_calls(result,
     call("get_weather", city="Oslo"))`.
 
     Raises:
@@ -141,7 +142,8 @@ def assert_calls(source: Source, *calls: ToolCallPart, any_order: bool = False) 
 
 
 def _describe_call(call: ToolCallPart) -> str:
-    """Returns a call as one line, with its raw text if its arguments are incomplete."""
+    """Returns for a transcript a call as one line, with its raw text if its arguments are
+    incomplete."""
     if call.state == "complete":
         return f"{call.name} {_json(call.arguments)}"
     return f"{call.name} {call.state}: {call.raw}"

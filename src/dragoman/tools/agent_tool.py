@@ -50,6 +50,9 @@ _FILES = (DataPart, FilePart, LinkPart)
 class AgentTool(Tool, frozen=True, eq=False, dict=True):
     """What `agent_tool` makes."""
 
+    goes_on: bool = False
+    """True if the agent can go on with a durable run, so that the tool may be run again."""
+
 
 class AgentToolOptions(TypedDict, total=False):
     """What `Agent.as_tool` takes beside what the model is told."""
@@ -124,6 +127,7 @@ def agent_tool(
         raise ToolError(
             f"the tool for the agent {display_name!r} needs a name that models can write; give it name=…"
         )
+    fields["goes_on"] = hasattr(agent, "go_on")
     return AgentTool(name, description, handler, schema, **fields)
 
 
@@ -133,7 +137,7 @@ def name_for_models(display_name: str) -> str:
 
 
 def _make_arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callable[..., Any]]:
-    """Returns the schema of the arguments, and what makes a prompt of them."""
+    """Returns the schema of an agent tool's arguments, and what makes a prompt of them."""
     if prompt is None:
         return _PROMPT, _text
     expect_callable("prompt", prompt, "a function, or a pydantic model")
@@ -141,6 +145,7 @@ def _make_arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callabl
         model: Any = prompt
 
         async def as_text(_: ToolContext[Any], arguments: JsonMap) -> str:
+            """Returns the arguments of an agent tool as a text for the other agent."""
             try:
                 return model.model_validate(arguments).model_dump_json()
             except ValueError as error:
@@ -151,6 +156,7 @@ def _make_arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callabl
     name = context_name(prompt)
 
     async def make_prompt(context: ToolContext[Any], arguments: JsonMap) -> Any:
+        """Returns the prompt for the other agent that an agent tool's arguments are."""
         value = prompt(**arguments, **({} if name is None else {name: context}))
         if inspect.isawaitable(value):
             return await value
@@ -211,7 +217,7 @@ class Handoff(Tool, frozen=True, eq=False, dict=True):
     """See `HandoffOptions`."""
 
     def sender(self) -> Sender:
-        """Returns what runs the agent that takes over.
+        """Returns what runs the agent of a hand-off tool, which takes over.
 
         Raises:
             ToolError: there is nobody.

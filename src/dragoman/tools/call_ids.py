@@ -38,7 +38,7 @@ class ToolIdCoordinator:
         self._open[call.id] += 1
 
     def validate(self, result: ToolResultPart) -> bool:
-        """Notes a result. `False`: no call with its id waits for one."""
+        """Notes a result by its call id. `False`: no call with its id waits for one."""
         waits = self._open[result.id] > 0
         if waits:
             self._open[result.id] -= 1
@@ -73,7 +73,7 @@ def is_valid_tool_call_id(call_id: str | None) -> bool:
 def assign_tool_call_ids(
     content: Iterable[Piece], new_id: Callable[[], str] = generate_tool_call_id
 ) -> tuple[Piece, ...]:
-    """Returns a message's content with an id in every call; calls that have one keep it."""
+    """Returns a message's content with an id in every tool call; calls that have one keep it."""
     return tuple(
         msgspec.structs.replace(piece, id=new_id())
         if isinstance(piece, ToolCallPart) and not piece.id
@@ -83,8 +83,8 @@ def assign_tool_call_ids(
 
 
 def check_tool_ids(messages: Iterable[Message]) -> list[str]:
-    """Says what does not belong together in a conversation, a sentence each; calls at its end may
-    still wait."""
+    """Says which tool calls and results do not belong together in a conversation by their ids, a
+    sentence each; calls at its end may still wait."""
     coordinator = ToolIdCoordinator()
     faults: list[str] = []
     for position, message in enumerate(messages):

@@ -37,9 +37,9 @@ class AskUser(Exception):
         expires_at: datetime | None = None,
         metadata: JsonMap = {},
     ) -> None:
-        """Creates the question. `message`: the question, in words. `schema`: JSON Schema of the
-        answer; `None`: any JSON value. `expires_at`: after this it can only be cancelled.
-        `metadata`: goes along, as JSON."""
+        """Creates the question that a tool's call record keeps. `message`: the question, in words.
+        `schema`: JSON Schema of the answer; `None`: any JSON value. `expires_at`: after this it can
+        only be cancelled. `metadata`: goes along, as JSON."""
         super().__init__(message)
         self.message = message
         self.schema = schema
@@ -55,7 +55,8 @@ class SignIn(AskUser):
     def __init__(
         self, url: str, message: str = "Please sign in.", *, expires_at: datetime | None = None
     ) -> None:
-        """Creates the request to sign in. `url`: where to sign in."""
+        """Creates the request to sign in that a tool's call record keeps. `url`: where to sign
+        in."""
         super().__init__(message, expires_at=expires_at, metadata={"url": url})
 
 
@@ -106,6 +107,8 @@ class CallRecord:
         """Answers to what the last of them waits for."""
         self.is_edited = is_edited
         """True if a person changed the arguments of the call."""
+        self.steps: set[str] = set()
+        """Names of the steps that the tool has begun."""
         self.questions = 0
         self.sent = 0
 

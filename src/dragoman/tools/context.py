@@ -13,7 +13,7 @@ import msgspec
 from typing_extensions import TypeVar
 
 from dragoman.errors import ToolError
-from dragoman.event import STEP_DONE, Custom, Event, StateDelta, StateSnapshot
+from dragoman.event import RUN_BEGUN, STEP_DONE, Custom, Event, StateDelta, StateSnapshot
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, ToolCallPart
 from dragoman.request import RunInfo
@@ -92,6 +92,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """Waits until all events of the run so far are stored; `None`: no log stores them."""
     steps: Mapping[tuple[str, str], Any] = {}
     """Results of `step` that the log of a durable run holds, by call id and name."""
+    past: Callable[[str, int], Any] | None = None
+    """Returns what the log tells of a run of an agent, by the id of its call and its number in it;
+    `None`: the run is not durable."""
 
     @property
     def call_id(self) -> str:
@@ -99,8 +102,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         return self.call.id
 
     def emit(self, event: Event | str, value: object = None) -> Emission:
-        """Makes something an event of the run: a `Custom` by its name and any JSON value, a
-        `StateSnapshot` or a `StateDelta`, which change `state` too.
+        """Makes something that a tool emits through its context an event of the run: a `Custom` by
+        its name and any JSON value, a `StateSnapshot` or a `StateDelta`, which change `state` too.
 
         Raises:
             ToolError: the value is not JSON, or the event is one of those that only a run makes.
@@ -123,8 +126,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     def progress(
         self, done: float, total: float | None = None, message: str | None = None
     ) -> Emission:
-        """Tells how far the call is: a `Custom` named `tool_progress` whose value is `{"call_id",
-        "done", "total", "message"}`, the latter two `null` where they are not known.
+        """Tells from the tool's context how far the call is: a `Custom` named `tool_progress` whose
+        value is `{"call_id", "done", "total", "message"}`, the latter two `null` where they are not
+        known.
 
         Raises:
             ToolError: a number is NaN or infinite.
@@ -134,8 +138,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         )
 
     async def step(self, name: str, function: Callable[[], Any]) -> Any:
-        """Does a step of the tool and returns its result as JSON. If the run is durable and the process
-        dies later, the tool's next run gets the stored result and the function is not called again.
+        """Does a step of the tool through its context and returns its result as JSON. If the run is
+        durable and the process dies later, the tool's next run gets the stored result and the
+        function is not called again.
 
         Args:
             name: name of the step, which no other step of the call has.
@@ -143,13 +148,23 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
                 its result is stored.
 
         Raises:
-            ToolError: the result is not JSON.
+            ToolError: the result is not JSON, or another step of the call has the name.
         """
-        key = self.call.id, name
+        key, names = (self.call.id, name), self.record.steps
+        if name in names:
+            raise ToolError(
+                f"the tool has a step named {name!r} already; give each step of a call a name of its own"
+            )
+        names.add(name)
         if key in self.steps:
             return self.steps[key]
-        result = function()
-        value = to_json_value(await result if isawaitable(result) else result)
+        try:
+            result = function()
+            value = to_json_value(await result if isawaitable(result) else result)
+        except BaseException:
+            # It may be tried again.
+            names.discard(name)
+            raise
         if self.stored is not None:
             done = {"call": self.call.id, "name": name, "value": value}
             self.outbox.put([Custom(STEP_DONE, done)])
@@ -169,9 +184,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         return self.records.of(self.call)
 
     def ask(self, message: str, schema: JsonMap | None = None) -> Any:
-        """Asks a person. Returns the answer once there is one. Until then it raises: the run ends,
-        and the tool is run again from its start, where the same questions must come in the same
-        order.
+        """Asks a person from a tool, through its context. Returns the answer once there is one.
+        Until then it raises: the run ends, and the tool is run again from its start, where the same
+        questions must come in the same order.
 
         Raises:
             AskUser: nobody has answered it yet. Let it pass.
@@ -188,7 +203,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         are given, its events stand in this run's stream, and what it takes counts here too, also
         against this run's limits. With `share_state=True` it has this run's state, too. What that
         agent waits for, this run waits for, and going on goes on there. An agent that came to its
-        end is not asked again then.
+        end is not asked again then. If the process of a durable run dies, the other agent goes on
+        from what the log tells of it when the tool is run again.
 
         Raises:
             AskUser: it waits. Let it pass.
@@ -207,7 +223,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             return _result_of_run(before, options.get("output_type", str))
         if before.messages:
             prompt, options = None, {**options, "history": before.messages, "resume": record.resume}
-        result = await _drain_run(self, begin_inner_run(self, agent, prompt, **options))
+        run = begin_inner_run(self, agent, prompt, number=number, **options)
+        result = await _drain_run(self, run)
         messages = (*options.get("history", ()), *result.messages)
         if isinstance(result.output, str):
             output = result.output
@@ -225,20 +242,28 @@ def begin_inner_run(
     agent: Sender,
     prompt: object,
     *,
+    number: int = 0,
     share_state: bool = False,
     **options: Any,
 ) -> Any:
     """Returns a run of another agent as a part of the context's run, which gives it what `options`
-    leaves out."""
+    leaves out. `number`: how many runs the tool has begun before."""
     names = ("deps", "resource_id", "context", "metadata")
-    inherited = {name: getattr(context, name) for name in names}
-    run = agent.run(prompt, **{**inherited, **options})
+    options = {**{name: getattr(context, name) for name in names}, **options}
+    go_on = getattr(agent, "go_on", None)
+    if context.past is None or go_on is None:
+        run = agent.run(prompt, **options)
+    else:
+        run = go_on(prompt, context.past(context.call.id, number), **options)
+        begun = {"run": run.id, "call": context.call.id, "number": number}
+        context.outbox.put([Custom(RUN_BEGUN, begun)])
     run.within(context, share_state=share_state)
     return run
 
 
 def relay_of(context: ToolContext[Any], run: Any) -> Relay:
-    """Returns what turns the events of a run in a tool into those of the stream around it."""
+    """Returns for a tool's context what turns the events of a run in a tool into those of the
+    stream around it."""
     if context.account is None:
         owners = {}
     else:
@@ -247,7 +272,7 @@ def relay_of(context: ToolContext[Any], run: Any) -> Relay:
 
 
 async def _drain_run(context: ToolContext[Any], run: Any) -> ChatResult[Any]:
-    """Reads a run to its end, at the pace of whoever reads the run around it."""
+    """Reads a tool's inner run to its end, at the pace of whoever reads the run around it."""
     outbox, relay = context.outbox, relay_of(context, run)
     try:
         async with aclosing(run.steps(chunks=False)) as steps:
@@ -261,7 +286,7 @@ async def _drain_run(context: ToolContext[Any], run: Any) -> ChatResult[Any]:
 
 
 def _result_of_run(run: InnerRun, output_type: Any) -> ChatResult[Any]:
-    """Returns what a run gave that ended before its tool was run again."""
+    """Returns what an inner run of a tool gave that ended before the tool was run again."""
     if output_type is str:
         return ChatResult(run.output, run.messages)
     from pydantic import TypeAdapter

@@ -30,7 +30,7 @@ from dragoman.tools.signature import arguments, context_name, describe, name_of
 from dragoman.tools.tool_result import success_result
 
 if TYPE_CHECKING:
-    from dragoman.tools.schema import Arguments
+    from dragoman.tools.argument_schema import Arguments
 
 __all__ = [
     "FunctionTool",
@@ -107,7 +107,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
             msgspec.structs.force_setattr(self, "input_schema", schema)
 
     async def needs_approval(self, call: ToolCallPart, context: ToolContext[Any]) -> bool:
-        """True if somebody must allow this call.
+        """True if somebody must allow this call of the tool.
 
         Raises:
             Exception: whatever a function in `requires_approval` raises.
@@ -118,7 +118,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
     def convert_arguments(self, arguments: JsonMap) -> Any:
-        """Returns the arguments, checked and converted, as the handler takes them.
+        """Returns the tool's arguments, checked and converted, as the handler takes them.
 
         Raises:
             ToolError: they do not fit; the text says what is wrong.
@@ -217,7 +217,8 @@ def _preliminary(call: ToolCallPart, context: ToolContext[Any], value: object) -
 
 
 async def _last_of(values: AsyncGenerator[Any, None], tell: Callable[[Any], Emission]) -> Any:
-    """Consumes an async generator, tells each value, and returns the last."""
+    """Consumes the async generator that a tool's handler returns, tells each value, and returns the
+    last."""
     value = None
     async with aclosing(values):
         async for value in values:
@@ -230,7 +231,8 @@ def _last_in_thread(
     arguments: JsonMap,
     tell: Callable[[Any], Emission],
 ) -> Any:
-    """Consumes a generator in a thread, tells each value, and returns the last."""
+    """Consumes the generator that a tool's handler returns in a thread, tells each value, and
+    returns the last."""
     value = None
     for value in handler(**arguments):
         tell(value)
@@ -335,7 +337,7 @@ def is_tool(value: object) -> TypeIs[Tool]:
 
 
 def tool_map(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Returns the tools by their names.
+    """Returns the tools (definitions) by their names.
 
     Raises:
         ToolError: two have one name.
@@ -364,13 +366,13 @@ class SignatureSchema(JsonMap):
 
     @cached_property
     def _built(self) -> Arguments:
-        from dragoman.tools.schema import build
+        from dragoman.tools.argument_schema import build
 
         return build(self._handler)
 
     def convert(self, arguments: JsonMap) -> Json:
-        """Converts a model's arguments to those that the handler takes, without the defaults of the
-        signature.
+        """Converts a model's arguments for a tool to those that the handler takes, without the
+        defaults of the signature.
 
         Raises:
             ToolError: it does not fit; the text says which argument and what was expected.

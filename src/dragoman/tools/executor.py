@@ -65,8 +65,8 @@ class ToolExecutor:
         tools: Mapping[str, Tool],
         context: ToolContext[Any] | None = None,
     ) -> list[ToolExecutionResult]:
-        """Runs all calls; the results stand in the order of the calls. `context`: in place of the
-        run's."""
+        """Executes all tool calls; the results stand in the order of the calls. `context`: in place
+        of the run's."""
         with _share_knowledge(context):
             return await self.execute_reporting(calls, tools)
 
@@ -80,8 +80,8 @@ class ToolExecutor:
     async def execute_single(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
     ) -> ToolExecutionResult:
-        """Runs one call, approved or not, in sight of hooks. Any `Exception` becomes an error
-        result. `context`: in place of the run's.
+        """Executes one tool call, approved or not, in sight of hooks. Any `Exception` becomes an
+        error result. `context`: in place of the run's.
 
         Raises:
             BaseException: cancellation of the caller, and what else is no `Exception`.
@@ -96,7 +96,8 @@ class ToolExecutor:
     async def _run_call(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any]
     ) -> ToolExecutionResult:
-        """Runs one call. Every error, also a failed lookup, becomes a result for the model."""
+        """Executes one tool call. Every error, also a failed lookup, becomes a result for the
+        model."""
         try:
             tool = _find_tool(call, tools)
             if context.records is not None:
@@ -122,7 +123,7 @@ class ToolExecutor:
         tools: Mapping[str, Tool],
         report: Report | None,
     ) -> list[ToolExecutionResult]:
-        """Runs the calls at these places one after another."""
+        """Executes the tool calls at these places one after another."""
         results: list[ToolExecutionResult] = []
         for index in indexes:
             results.append(result := await self.execute_single(calls[index], tools))
@@ -174,12 +175,13 @@ class ParallelToolExecutor(ToolExecutor):
         tools: Mapping[str, Tool],
         report: Report | None,
     ) -> list[ToolExecutionResult]:
-        """Runs several calls side by side, at most `max_concurrency` at once, and reports each
-        result."""
+        """Executes several tool calls side by side, at most `max_concurrency` at once, and reports
+        each result."""
         results: dict[int, ToolExecutionResult] = {}
         waiting = iter(indexes)
 
         async def worker() -> None:
+            """Executes tool calls one after another until none is left."""
             for index in waiting:
                 results[index] = result = await self.execute_single(calls[index], tools)
                 if report is not None:
@@ -200,8 +202,9 @@ class BoundExecutor:
         context: Callable[[], ToolContext[Any]],
         begin: Callable[[Sequence[ToolCallPart]], Awaitable[None] | None],
     ) -> None:
-        """Creates the executor. `context`: returns what the tools may know. `begin`: called before
-        calls are run, and awaited if it returns an awaitable; it raises if they may not be run."""
+        """Creates an executor bound to one run's state. `context`: returns what the tools may know.
+        `begin`: called before calls are run, and awaited if it returns an awaitable; it raises if
+        they may not be run."""
         self.executor = executor
         self._context = context
         self._begin = begin
@@ -224,7 +227,7 @@ class BoundExecutor:
     async def execute_batch(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
     ) -> list[ToolExecutionResult]:
-        """Runs calls as `ToolExecutor.execute_batch` does."""
+        """Executes tool calls as `ToolExecutor.execute_batch` does."""
         if (begun := self._begin(calls)) is not None:
             await begun
         with _share_knowledge(self._context()):
@@ -233,7 +236,7 @@ class BoundExecutor:
     async def execute_single(
         self, call: ToolCallPart, tools: Mapping[str, Tool]
     ) -> ToolExecutionResult:
-        """Runs a call as `ToolExecutor.execute_single` does."""
+        """Executes a tool call as `ToolExecutor.execute_single` does."""
         if (begun := self._begin((call,))) is not None:
             await begun
         with _share_knowledge(self._context()):
@@ -242,7 +245,8 @@ class BoundExecutor:
 
 @contextmanager
 def _share_knowledge(context: ToolContext[Any] | None) -> Generator[None]:
-    """Yields what tools may know that are run within; `None`: as it is."""
+    """Shares with the tools that an executor runs what they may know of the run; `None`: as it
+    is."""
     if context is None:
         yield
         return
@@ -254,9 +258,9 @@ def _share_knowledge(context: ToolContext[Any] | None) -> Generator[None]:
 
 
 async def _wait_for_all(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Waits for all tasks. When the caller is cancelled or one of them fails, they are cancelled,
-    and again while they go on all the same; what was raised first is raised here, as one call alone
-    would raise it."""
+    """Waits for all tasks of an executor. When the caller is cancelled or one of them fails, they
+    are cancelled, and again while they go on all the same; what was raised first is raised here, as
+    one call alone would raise it."""
     pending, timeout = set(tasks), None
     # A tool may swallow a cancellation, so those that are left are cancelled again every second.
     cancelled: asyncio.CancelledError | None = None
@@ -280,8 +284,8 @@ async def _wait_for_all(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 
 def _find_tool(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
-    """Returns the tool of a call. Raises `ToolError` if it does not exist or its arguments cannot
-    be read."""
+    """Returns the tool that a call is executed by. Raises `ToolError` if it does not exist or its
+    arguments cannot be read."""
     if call.run_by == "provider":
         raise ToolError(f"{call.name} was run by the provider and is not run again")
     if call.name not in tools:

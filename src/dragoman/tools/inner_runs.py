@@ -70,7 +70,7 @@ class Account:
         self._outer, self.calls.outer = outer, outer.calls
 
     def begin(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
-        """Counts calls that are about to begin.
+        """Counts calls of inner runs that are about to begin.
 
         Raises:
             LimitReachedError: a limit of this run or of one around it leaves no room for them.
@@ -94,7 +94,7 @@ class Account:
             raise LimitReachedError(self.full)
 
     def _stop_runs(self, last: Account, why: str) -> None:
-        """Stops this run and those around it, up to and with `last`."""
+        """Stops this inner run and those around it, up to and with `last`."""
         account: Account | None = self
         while account is not None:
             account.full = account.full or why

@@ -87,13 +87,14 @@ class Outbox:
         _wake(self._returns)
 
     def close(self) -> list[Event]:
-        """Returns the run is over: what is emitted from now on goes nowhere. Gives what is left."""
+        """Closes the outbox, because the run is over: what is emitted from now on goes nowhere.
+        Gives what is left."""
         self.is_closed = True
         self.pause()
         return self.take()
 
     def emit(self, event: Event) -> Emission:
-        """Puts one event in, from any thread."""
+        """Puts one event of a tool into the outbox, from any thread."""
         is_excess = len(self.events) >= BOUND
         self.excess += is_excess
         self.put((event,))
@@ -112,7 +113,7 @@ class Outbox:
             loop.call_soon_threadsafe(_wake, self._readers)
 
     def take(self) -> list[Event]:
-        """Returns all that is there, oldest first."""
+        """Takes all events out of the outbox, oldest first."""
         events = [self.events.popleft() for _ in range(len(self.events))]
         _wake(self._writers)
         if self.excess and not self._logged:
@@ -131,7 +132,8 @@ class Outbox:
             _wake(self._returns)
 
     async def passed(self) -> None:
-        """Waits until the reader has passed on all that is here. Returns at once if nobody reads."""
+        """Waits until the outbox's reader has passed on all events that are in it. Returns at once
+        if nobody reads."""
         while self._is_read_here() and self.events:
             await _waits_in(self._writers)
         # A reader that waits for more has passed on everything before.
@@ -151,7 +153,7 @@ class Outbox:
         await _waits_in(self._readers)
 
     async def room(self) -> None:
-        """Gives the reader its turn, and waits while too many events wait for it."""
+        """Gives the outbox's reader its turn, and waits while too many events wait for it."""
         if self._thread != get_ident():
             return
         await asyncio.sleep(0)

@@ -70,7 +70,7 @@ class _Check:
 
 
 def check(schema: JsonMap, arguments: JsonMap) -> None:
-    """Passes over every keyword that it does not know.
+    """Checks that a schema can be checked by. Passes over every keyword that it does not know.
 
     Raises:
         ToolError: an argument is missing or does not fit; the text says which and what was expected.
@@ -80,8 +80,8 @@ def check(schema: JsonMap, arguments: JsonMap) -> None:
 
 
 def find_faults(schema: JsonMap, value: object) -> list[str]:
-    """Returns what is wrong with a value, each with its place; keywords that are not known are
-    passed over.
+    """Checks a value by a JSON Schema: returns what is wrong with it, each with its place; keywords
+    that are not known are passed over.
 
     Each value is held against each part of the schema once, however often a `$ref` leads there.
     """
@@ -148,7 +148,7 @@ def _check_rule(
 def _check_options(
     options: Sequence[Any], value: object, where: str, depth: int, check: _Check
 ) -> Iterator[str]:
-    """Yields the fault of the option that fits best; nothing if one fits."""
+    """Yields the fault of the option of a schema (`anyOf`) that fits best; nothing if one fits."""
     best: Sequence[str] | None = None
     for option in options:
         option_faults = _check_value(option, value, where, depth + 1, check)
@@ -161,8 +161,8 @@ def _check_options(
 
 
 def _weigh_comparison(value: object) -> int:
-    """Returns what it costs to compare a value with another, in small values; counted up to what no
-    check can pay."""
+    """Returns what it costs the schema check to compare a value with another, in small values;
+    counted up to what no check can pay."""
     weight, level = 0, [value]
     while level and weight < MOST_STEPS * _COMPARED_A_STEP:
         item = level.pop()
@@ -182,7 +182,7 @@ def _show_choices(choices: Sequence[Any]) -> str:
 def _check_object(
     rule: JsonMap, value: JsonMap, where: str, depth: int, check: _Check
 ) -> Iterator[str]:
-    """Yields the faults of an object: missing keys, members, unexpected keys."""
+    """Yields the faults of an object by its schema: missing keys, members, unexpected keys."""
     declared: Any = rule.get("properties")
     properties: JsonMap = cast("JsonMap", declared) if isinstance(declared, Mapping) else _NONE
     prefix = f"{where}." if where else ""
@@ -209,7 +209,8 @@ def _resolve_reference(reference: str, root: JsonMap) -> Any:
 
 
 def _as_list(value: object) -> Sequence[Any]:
-    """Returns a value as a list: a single text as a list of one, anything else as an empty list."""
+    """Returns a value of a schema as a list: a single text as a list of one, anything else as an
+    empty list."""
     if isinstance(value, (list, tuple)):
         return cast("list[Any]", value)
     if isinstance(value, str):
@@ -218,7 +219,7 @@ def _as_list(value: object) -> Sequence[Any]:
 
 
 def _has_json_type(value: object, name: object) -> bool:
-    """Returns whether a value has a JSON type. Unknown types match anything."""
+    """Returns whether a value has a JSON type of the schema. Unknown types match anything."""
     if not isinstance(name, str) or name not in _TYPES:
         return True
     if isinstance(value, bool):

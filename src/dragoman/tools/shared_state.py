@@ -21,7 +21,7 @@ class SharedState:
     threads."""
 
     def __init__(self, value: object = None, outbox: Outbox | None = None) -> None:
-        """Creates the state. `outbox`: where changes are reported; `None`: nowhere.
+        """Creates the shared state of a run. `outbox`: where changes are reported; `None`: nowhere.
 
         Raises:
             ToolError: the value is not JSON.
@@ -42,15 +42,15 @@ class SharedState:
         return copy_value(self._state.value)
 
     def snapshot(self) -> tuple[StateSnapshot, ...]:
-        """Returns the event that tells the whole of it; none where there is no state."""
+        """Returns the event that tells the whole shared state; none where there is no state."""
         if self._state.value is None:
             return ()
         return (StateSnapshot(self.value),)
 
     def patch(self, operations: Iterable[JsonMap]) -> Emission:
-        """Changes it by operations of JSON Patch (RFC 6902), all of them or none, and tells so.
-        Where there is no state yet, they are applied to `{}`, and the whole is told. May be
-        awaited, see `ToolContext.emit`.
+        """Changes the shared state by operations of JSON Patch (RFC 6902), all of them or none, and
+        tells so. Where there is no state yet, they are applied to `{}`, and the whole is told. May
+        be awaited, see `ToolContext.emit`.
 
         Raises:
             ToolError: an operation cannot be applied, or the state would be too large; it is as it was.
@@ -73,7 +73,8 @@ class SharedState:
             )
 
     def replace(self, value: object) -> Emission:
-        """Makes it another value, and tells so. May be awaited, see `ToolContext.emit`.
+        """Replaces the shared state by another value, and tells so. May be awaited, see
+        `ToolContext.emit`.
 
         Raises:
             ToolError: the value is not JSON, or larger than a state may be.
@@ -85,8 +86,8 @@ class SharedState:
             return self._outbox.emit(StateSnapshot(self.value))
 
     def follow(self, event: StateSnapshot | StateDelta) -> None:
-        """Becomes what an event of a remote agent says. A change that does not fit leaves it as it
-        is.
+        """Changes the shared state to what an event of a remote agent says. A change that does not
+        fit leaves it as it is.
 
         Raises:
             ProviderError: the state would be larger than a state may be.

@@ -30,7 +30,8 @@ def name_of(handler: Callable[..., Any]) -> str:
 
 
 def arguments(handler: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Returns the parameters that the model fills, annotations as they are written.
+    """Returns the parameters of a tool function's signature that the model fills, annotations as
+    they are written.
 
     Raises:
         ToolError: there is no signature, or a parameter that cannot be given by name.
@@ -51,8 +52,8 @@ def arguments(handler: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def context_name(handler: Callable[..., Any]) -> str | None:
-    """Returns the name of the parameter that takes the `ToolContext`; `None`: the handler has
-    none."""
+    """Returns the name of the parameter in a tool function's signature that takes the
+    `ToolContext`; `None`: the handler has none."""
     try:
         parameters = inspect.signature(handler).parameters.values()
     except (TypeError, ValueError):
@@ -63,7 +64,8 @@ def context_name(handler: Callable[..., Any]) -> str | None:
 
 
 def resolve(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """Returns the type that a parameter's annotation means; `Any` where there is none.
+    """Returns the type that the annotation of a parameter in a tool function's signature means;
+    `Any` where there is none.
 
     Raises:
         ToolError: a name in it is not known in the handler's module.
@@ -87,7 +89,8 @@ def resolve(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
 
 
 def _is_context(handler: Callable[..., Any], parameter: inspect.Parameter) -> bool:
-    """Returns whether a parameter of a handler takes the `ToolContext`, by its annotation."""
+    """Returns whether a parameter in a handler's signature takes the `ToolContext`, by its
+    annotation."""
     annotation = parameter.annotation
     if isinstance(annotation, str):
         # Its type argument may exist for type checkers only.
@@ -107,8 +110,8 @@ def _mentions_context(annotation: object) -> bool:
 
 
 def describe(handler: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Returns the text before the sections, and the text of each parameter by name. Both empty
-    without a docstring."""
+    """Reads the docstring of a tool function beside its signature: returns the text before the
+    sections, and the text of each parameter by name. Both empty without a docstring."""
     doc = inspect.getdoc(handler.func if isinstance(handler, partial) else handler)
     if not doc:
         return "", {}

@@ -40,7 +40,7 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
 
     @property
     def result(self) -> str:
-        """Returns the answer as text: a string unchanged, anything else as JSON."""
+        """Returns the tool result as text: a string unchanged, anything else as JSON."""
         value = self.part.result
         if isinstance(value, str):
             return value
@@ -48,15 +48,15 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> str | None:
-        """Returns what the model is told of the failure, or None on success."""
+        """Returns what the model is told of the tool's failure, or None on success."""
         if self.exception is None:
             return None
         return _encodable(self.exception)
 
 
 def success_result(call: ToolCallPart, value: object) -> ToolExecutionResult:
-    """Returns the answer that holds a returned value: a string unchanged, parts as parts, anything
-    else as a JSON value.
+    """Returns the tool result that holds a returned value: a string unchanged, parts as parts,
+    anything else as a JSON value.
 
     Raises:
         Exception: the value is no JSON; of the type that its encoder raises.
@@ -66,8 +66,8 @@ def success_result(call: ToolCallPart, value: object) -> ToolExecutionResult:
 
 
 def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
-    """Returns the answer that tells the model of an error: `{"error": "…"}`, or the content of a
-    `ToolError`."""
+    """Returns the tool result that tells the model of an error: `{"error": "…"}`, or the content of
+    a `ToolError`."""
     if isinstance(error, ToolError):
         content = error.content
     else:
@@ -82,7 +82,8 @@ def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
 
 
 def describe_error(error: Exception) -> str:
-    """Returns what an exception says; its type's name where it says nothing, or fails at that."""
+    """Returns for a tool result what an exception says; its type's name where it says nothing, or
+    fails at that."""
     try:
         return str(error) or type(error).__name__
     except Exception:  # noqa: BLE001 - code of the user's, which may raise anything
@@ -94,7 +95,7 @@ def _encodable(error: Exception) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """Returns a value as JSON has it, and a copy of it.
+    """Returns a tool result's value as JSON has it, and a copy of it.
 
     Raises:
         ToolError: it holds a number or a key that JSON has not.
@@ -121,7 +122,7 @@ def _load_value_content(value: Any) -> Any:
 
 
 def _is_finite(value: object) -> bool:
-    """True if no number in a value is NaN or infinite; the encoder writes those as null."""
+    """True if no number in a tool result is NaN or infinite; the encoder writes those as null."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):
@@ -130,7 +131,8 @@ def _is_finite(value: object) -> bool:
 
 
 def _load_value_parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Returns the parts of a tool's value. Raises `ToolError` if other values are mixed in."""
+    """Returns the parts of a tool result's value. Raises `ToolError` if other values are mixed
+    in."""
     parts = tuple(TextPart(item) if isinstance(item, str) else item for item in items)
     strange = {type(item).__name__ for item in parts if not isinstance(item, _PARTS)}
     if strange:
@@ -141,7 +143,7 @@ def _load_value_parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _make_jsonable(value: object) -> Any:
-    """Returns a value that msgspec cannot encode as JSON, such as a pydantic model, as JSON
+    """Returns a tool result that msgspec cannot encode as JSON, such as a pydantic model, as JSON
     values."""
     # Anywhere else it would not have to be asked for.
     if isinstance(value, (list, tuple)):

@@ -54,8 +54,9 @@ class Toolset:
     """What errors call it; empty: the name of its class."""
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
-        """Returns the tools that the model may call next. Where one has not changed, it is best the
-        same object as before. `context`: what tools may know of the run; its `call` is empty.
+        """Returns the toolset's tools that the model may call next. Where one has not changed, it
+        is best the same object as before. `context`: what tools may know of the run; its `call` is
+        empty.
 
         Raises:
             ToolError: they cannot be told.
@@ -71,7 +72,8 @@ class Toolset:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        return None
+        """Leaves the toolset, for a run that has ended."""
+        return
 
     def filter(self, keep: Callable[[Tool, ToolContext[Any]], bool | Awaitable[bool]]) -> Toolset:
         """Returns a toolset with only those tools for which the function, plain or async, returns
@@ -104,8 +106,8 @@ class Toolset:
         return _Changed(self, lambda tool: _with_name(tool, text + tool.name))
 
     def defer(self) -> Toolset:
-        """Returns the same tools, run by the client: their calls are in `result.pending`, and
-        nobody runs them here."""
+        """Returns a toolset of the same tools, run by the client: their calls are in
+        `result.pending`, and nobody runs them here."""
         return _Changed(
             self, lambda tool: msgspec.structs.replace(tool, handler=None, requires_approval=False)
         )
@@ -113,9 +115,9 @@ class Toolset:
     def require_approval(
         self, needed: bool | Approval = True, *, editable: bool | None = None
     ) -> Toolset:
-        """Returns the same tools, whose calls somebody must allow. `needed` and `editable` as
-        `Tool.requires_approval` and `Tool.editable`, in place of the tools' own; a function is
-        given the call as the model made it, by the tool's last name."""
+        """Returns a toolset of the same tools, whose calls somebody must allow. `needed` and
+        `editable` as `Tool.requires_approval` and `Tool.editable`, in place of the tools' own; a
+        function is given the call as the model made it, by the tool's last name."""
 
         if not isinstance(needed, bool):
             expect_callable(
@@ -152,7 +154,7 @@ class CombinedToolset(Toolset):
         """The sets among them."""
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
-        """See `Toolset.list_tools`.
+        """Returns the tools of all toolsets. See `Toolset.list_tools`.
 
         Raises:
             ToolError: a set cannot tell its tools, or two tools have one name; each is named with the set that it comes from.
@@ -196,6 +198,7 @@ class CombinedToolset(Toolset):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        """Leaves all toolsets that were entered."""
         await _leave_toolsets(self.sets)
 
 
@@ -216,6 +219,7 @@ class _Derived(Toolset):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        """Leaves the toolset that this one is derived from."""
         await self._inner.__aexit__(error_type, error, traceback)
 
 
@@ -279,7 +283,7 @@ class _Memory:
         self._known: Mapping[int, tuple[object, Tool]] = {}
 
     def each(self, values: Iterable[object]) -> list[Tool]:
-        """Returns the tool for each value, made once and remembered by identity."""
+        """Returns the toolset's tool for each value, made once and remembered by identity."""
         before = self._known
         pairs = [before.get(id(value)) or (value, self._change(value)) for value in values]
         # Holds them, so that no id is another's.
@@ -294,8 +298,8 @@ def toolset(tools: Iterable[Given | Toolset], /, *, name: str = "") -> Toolset: 
 @overload
 def toolset(*, name: str = "") -> Callable[[ListTools], Toolset]: ...
 def toolset(tools: Any = None, /, *, name: str = "") -> Any:
-    """Makes a set of tools, functions and other sets: `toolset([search, fetch, mcp("…")])`; or, as
-    a decorator, of a function, plain or async, that takes a `ToolContext` and gives the tools of
+    """Makes a toolset of tools, functions and other sets: `toolset([search, fetch, mcp("…")])`; or,
+    as a decorator, of a function, plain or async, that takes a `ToolContext` and gives the tools of
     the next step. A plain one runs in the event loop.
 
     `name`: what errors call it.
@@ -314,8 +318,8 @@ def toolset(tools: Any = None, /, *, name: str = "") -> Any:
 
 
 def split_tools(tools: Iterable[Tool | Toolset]) -> tuple[dict[str, Tool], CombinedToolset | None]:
-    """Returns the tools that are always there, by name, and all in one set, where some come from
-    sets.
+    """Returns the tools that are always there, by name, and all in one toolset, where some come
+    from toolsets.
 
     Raises:
         ToolError: two have one name.
@@ -326,7 +330,7 @@ def split_tools(tools: Iterable[Tool | Toolset]) -> tuple[dict[str, Tool], Combi
 
 
 async def _leave_toolsets(sets: Sequence[Toolset]) -> None:
-    """Leaves sets in reverse, all of them, also in the middle of a cancellation."""
+    """Leaves toolsets in reverse, all of them, also in the middle of a cancellation."""
     with anyio.move_on_after(_LEAVE_SECONDS, shield=True):
         for member in reversed(sets):
             try:
@@ -338,7 +342,7 @@ async def _leave_toolsets(sets: Sequence[Toolset]) -> None:
 
 
 async def _each_listed(sets: Sequence[Toolset], context: ToolContext[Any]) -> list[Sequence[Tool]]:
-    """Returns the tools of each set. They are asked side by side: a set that must connect first
+    """Returns the tools of each toolset. They are asked side by side: a set that must connect first
     keeps no other waiting."""
     if len(sets) == 1:
         return [await _list_one(sets[0], context)]

@@ -48,8 +48,8 @@ _THREADS = 8
 
 
 async def system_addresses(host: str) -> Sequence[str]:
-    """Returns a host's addresses as the system resolves them. Slow names delay only other lookups,
-    because these have threads of their own.
+    """Returns for the policy a host's addresses as the system resolves them. Slow names delay only
+    other lookups, because these have threads of their own.
 
     Raises:
         OSError: the name is not known.
@@ -94,15 +94,14 @@ class AddressPolicy:
         proxy: str | None = None,
         resolve: Resolve = system_addresses,
     ) -> None:
-        """Args:
-            allow: hosts: a name (`example.org`), all names below one (`*.example.org`), all names that hold a dot (`*`); and networks
-                (`10.1.0.0/16`) or addresses, at which allowed names may be too.
-            schemes: `https`, `http`.
-            ports: those of URLs; left out, 443 with `https` and 80 with `http`.
-            private: allowed names may be at private addresses (10/8, 172.16/12, 192.168/16, fc00::/7), but not at this machine's own.
-            proxy: URL of an HTTP proxy that all requests go through. It finds the addresses, and has to refuse those that are not
-                public; here only names are checked. The environment's proxies are never used.
-            resolve: finds the addresses of a name; left out, the system.
+        """Creates the policy. Args: allow: hosts: a name (`example.org`), all names below one
+        (`*.example.org`), all names that hold a dot (`*`); and networks (`10.1.0.0/16`) or
+        addresses, at which allowed names may be too. schemes: `https`, `http`. ports: those of
+        URLs; left out, 443 with `https` and 80 with `http`. private: allowed names may be at
+        private addresses (10/8, 172.16/12, 192.168/16, fc00::/7), but not at this machine's own.
+        proxy: URL of an HTTP proxy that all requests go through. It finds the addresses, and has to
+        refuse those that are not public; here only names are checked. The environment's proxies are
+        never used. resolve: finds the addresses of a name; left out, the system.
 
         Raises:
             SettingsError: something of it cannot be used.
@@ -140,7 +139,7 @@ class AddressPolicy:
         return f"AddressPolicy({allowed}, schemes={sorted(self.schemes)}, private={self.private})"
 
     def check_url(self, url: str) -> UrlTarget:
-        """Returns the parsed URL if it is allowed. No name is looked up.
+        """Returns the parsed URL if the policy allows it. No name is looked up.
 
         Raises:
             InvalidRequestError: it is not allowed, or cannot be read.
@@ -165,7 +164,7 @@ class AddressPolicy:
         return target
 
     async def find_addresses(self, target: UrlTarget) -> Sequence[str]:
-        """Looks up the addresses of a target and checks them.
+        """Looks up the addresses of a target and checks them by the policy.
 
         Raises:
             InvalidRequestError: there are none. What was found is not in the message: it is not for who wrote the URL.
@@ -191,8 +190,8 @@ class AddressPolicy:
         return [str(address) for address in addresses]
 
     def allows(self, address: Address) -> bool:
-        """True if a connection may be made to an address: a public one, a private one if those are
-        allowed, or one in an allowed network."""
+        """True if by the policy a connection may be made to an address: a public one, a private one
+        if those are allowed, or one in an allowed network."""
         return (
             is_public(address)
             or (self.private and is_private(address))
@@ -217,7 +216,7 @@ class AddressPolicy:
 
 
 def _parse_network(text: str) -> Network | None:
-    """Returns the network that an entry of a policy describes, or None if it is a name.
+    """Returns the network that an entry of an address policy describes, or None if it is a name.
 
     Raises:
         SettingsError: it is one that cannot be allowed.
@@ -243,7 +242,7 @@ def _parse_network(text: str) -> Network | None:
 
 
 def _check_name(name: str) -> None:
-    """Raises `SettingsError` if an entry of `allow` is neither a host nor a network."""
+    """Raises `SettingsError` if an entry of a policy's `allow` is neither a host nor a network."""
     if name != "*" and not is_name(name.removeprefix("*.")):
         raise SettingsError(
             f"AddressPolicy(allow=[{name!r}]) is neither a host nor a network: write example.org, *.example.org or 10.1.0.0/16, "

@@ -53,8 +53,8 @@ class AiohttpTransport:
         return await (await self._open_pool()).send(request, self)
 
     async def close(self) -> None:
-        """See `Transport.close`. An answer that is still being read on this loop ends with an
-        error."""
+        """Closes aiohttp's connections. See `Transport.close`. An answer that is still being read
+        on this loop ends with an error."""
         opened = self._pools.pop(running_loop(), None)
         if opened is not None:
             pool, keeper = opened
@@ -63,7 +63,7 @@ class AiohttpTransport:
         _discard_ended(self._pools)
 
     async def _open_pool(self) -> Pool:
-        """Returns the open connection pool of the running event loop."""
+        """Returns the aiohttp connection pool of the running event loop."""
         from dragoman.transport.pool import Pool
 
         loop = running_loop()
@@ -79,7 +79,8 @@ class AiohttpTransport:
 
 
 async def _until_loop_ends(pool: Pool) -> AsyncGenerator[None]:
-    """Closes the pool when the event loop shuts down its generators, of which this is one."""
+    """Closes the aiohttp pool when the event loop shuts down its generators, of which this is
+    one."""
     try:
         yield
     finally:
@@ -87,7 +88,7 @@ async def _until_loop_ends(pool: Pool) -> AsyncGenerator[None]:
 
 
 def _discard_ended(pools: _Pools) -> None:
-    """Drops the pools of event loops that have ended."""
+    """Drops the aiohttp pools of event loops that have ended."""
     for loop, (pool, _) in list(pools.items()):
         if loop.is_closed():
             del pools[loop]
@@ -95,7 +96,7 @@ def _discard_ended(pools: _Pools) -> None:
 
 
 def _abandon_pools(pools: _Pools) -> None:
-    """Drops all pools. Without a reference left, each generator asks its loop to end it, from any
-    thread."""
+    """Drops all aiohttp pools. Without a reference left, each generator asks its loop to end it,
+    from any thread."""
     _discard_ended(pools)
     pools.clear()

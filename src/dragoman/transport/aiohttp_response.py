@@ -103,7 +103,7 @@ class AiohttpResponse:
             self._schedule_check()
 
     async def read(self) -> bytes:
-        """See `Response.read`."""
+        """Returns the next bytes of aiohttp's response. See `Response.read`."""
         if self._complete:
             return self._finish_read()
         self._waiting = True
@@ -129,7 +129,7 @@ class AiohttpResponse:
             self._end_connection()
 
     def _end_connection(self) -> None:
-        """Ends the connection at once, without waiting for the server."""
+        """Ends the response's connection at once, without waiting for the server."""
         self._cancel_timers()
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
@@ -138,8 +138,8 @@ class AiohttpResponse:
         self._response.close()
 
     def _apply_bounds(self, data: bytes) -> bytes:
-        """Returns the bytes within the bounds. If some are beyond them, the next read ends the
-        body."""
+        """Returns the bytes of a response that are within the bounds. If some are beyond them, the
+        next read ends the body."""
         bounds = self._bounds
         self._size += len(data)
         most = bounds.body if self._succeeds else bounds.error_body
@@ -156,8 +156,8 @@ class AiohttpResponse:
         return data
 
     def _stop_at_bound(self, what: str, bound: str) -> None:
-        """Stops reading at a bound. A successful response fails then; an error's body is merely
-        cut."""
+        """Stops reading an aiohttp response at a bound. A successful response fails then; an
+        error's body is merely cut."""
         if self._succeeds:
             self._refusal = ProviderError(
                 f"{host_and_port(self._url)} sent {what}: ask for less, or raise {bound} of the transport"
@@ -166,13 +166,13 @@ class AiohttpResponse:
         self._end_connection()
 
     def _finish_read(self) -> bytes:
-        """Returns the empty last read, or raises the refusal."""
+        """Returns the empty last read of an aiohttp response, or raises the error that ended it."""
         if self._refusal is not None:
             raise self._refusal
         return b""
 
     def end_body(self) -> None:
-        """Ends a body whose time is up."""
+        """Ends an aiohttp response's body whose time is up."""
         if not self._content.is_eof():
             self._complete = True
             # Wakes the reader that waits for more.
@@ -201,14 +201,15 @@ class AiohttpResponse:
         )
 
     def _cancel_timers(self) -> None:
-        """Cancels the timers for progress and for the deadline."""
+        """Cancels the aiohttp response's timers for progress and for the deadline."""
         for timer in (self._timer, self._deadline):
             if timer is not None:
                 timer.cancel()
         self._timer = self._deadline = None
 
     def check_progress(self) -> None:
-        """Ends a reader's wait if the connection is gone or has been silent for too long."""
+        """Ends the wait for an aiohttp response if the connection is gone or has been silent for
+        too long."""
         content, seen = self._content, self._seen
         if content.is_eof() or content.exception() is not None:
             return
@@ -228,7 +229,7 @@ def _end_body(answer: Callable[[], AiohttpResponse | None]) -> None:
 
 
 def _check_progress(answer: Callable[[], AiohttpResponse | None]) -> None:
-    """Checks a response that still exists. A timer that kept its response alive would keep the
-    connection of one that was never closed."""
+    """Checks the progress of an aiohttp response that still exists. A timer that kept its response
+    alive would keep the connection of one that was never closed."""
     if (living := answer()) is not None:
         living.check_progress()

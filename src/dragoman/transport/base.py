@@ -59,7 +59,8 @@ class Response(Protocol):
         ...
 
     async def read(self) -> bytes:
-        """Returns the next bytes of the body as they arrive; `b""` at its end.
+        """Returns the next bytes of the response's body as they arrive over the transport; `b""` at
+        its end.
 
         Raises:
             StreamCutError: the connection ended before the body did; all that came before it has been read.
@@ -70,9 +71,9 @@ class Response(Protocol):
         ...
 
     async def close(self) -> None:
-        """Ends the answer. What is not read yet is given up at once, and its connection closed; one
-        that was read to its end goes back to the pool. Never waits, so that it also works in a
-        cancelled scope."""
+        """Ends the response of any transport. What is not read yet is given up at once, and its
+        connection closed; one that was read to its end goes back to the pool. Never waits, so that
+        it also works in a cancelled scope."""
         ...
 
 
@@ -80,8 +81,8 @@ class Transport(Protocol):
     """Sends requests. One value serves many event loops; each loop has connections of its own."""
 
     async def send(self, request: HttpRequest) -> Response:
-        """Sends a request (`request.path` is the whole URL). Returns the response as soon as its
-        headers are there.
+        """Sends a request by this transport (`request.path` is the whole URL). Returns the response
+        as soon as its headers are there.
 
         Raises:
             ProviderConnectionError: no connection, or a broken one; a `ConnectionLostError` where the next may well hold.

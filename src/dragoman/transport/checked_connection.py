@@ -46,8 +46,8 @@ async def open_response(
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    """Sends a request and returns the response, its body unread. Redirects, cookies, and the
-    environment's credentials and proxies are not used.
+    """Sends a request over a connection to a checked address and returns the response, its body
+    unread. Redirects, cookies, and the environment's credentials and proxies are not used.
 
     Raises:
         InvalidRequestError: it may not be reached.
@@ -98,7 +98,7 @@ def _make_connector(
         return aiohttp.TCPConnector(ssl=certificates, force_close=True)
 
     def open_socket(address: tuple[Any, ...]) -> socket.socket:
-        """The last word on where a connection goes: it is made to this address, whoever found
+        """Opens the socket of a checked connection: it is made to this address, whoever found
         it."""
         if not policy.allows(ip_address(address[4][0])):
             raise InvalidRequestError("an address that is not allowed was about to be used")
@@ -144,7 +144,8 @@ class _FixedResolver(AbstractResolver):
 
 
 def _parse_alike(target: UrlTarget) -> URL:
-    """Parses the URL as the HTTP client does, and checks that both readings agree.
+    """Parses the URL of a checked connection as the HTTP client does, and checks that both readings
+    agree.
 
     Raises:
         InvalidRequestError: it is not.
@@ -160,8 +161,8 @@ def _parse_alike(target: UrlTarget) -> URL:
 
 
 def explain_failure(error: Exception, target: UrlTarget) -> DragomanError:
-    """Returns the error for one of `FAILURES`. Its message shows no address, because the author of
-    the URL may read it."""
+    """Returns the error for one of the `FAILURES` of a checked connection. Its message shows no
+    address, because the author of the URL may read it."""
     _LOG.info("%s: %s: %s", target.host, type(error).__name__, error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         return ProviderConnectionError(f"{target.host} has no certificate that is trusted here")

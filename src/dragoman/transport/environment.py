@@ -18,8 +18,8 @@ __all__ = ["load_certificates", "find_proxies", "find_proxy"]
 
 
 def find_proxies() -> Mapping[str, str]:
-    """Returns the proxies by scheme from `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY`, and under
-    `no` the hosts without one from `NO_PROXY`, in either case."""
+    """Returns the proxies by scheme from the environment: `HTTP_PROXY`, `HTTPS_PROXY` and
+    `ALL_PROXY`, and under `no` the hosts without one from `NO_PROXY`, in either case."""
     from urllib.request import getproxies_environment
 
     return getproxies_environment()
@@ -73,8 +73,8 @@ def load_certificates(environment: Mapping[str, str]) -> SSLContext | None:
 def _make_context(
     file: str | None, folder: str | None, *versions: tuple[int, ...] | None
 ) -> SSLContext:
-    """Returns the TLS context of these certificates. Cached, because reading a usual bundle takes
-    25 ms."""
+    """Returns the TLS context of the certificates that the environment names. Cached, because
+    reading a usual bundle takes 25 ms."""
     # Only a part of the cache's key: another file under the same name is read again.
     del versions
     import ssl
@@ -91,7 +91,8 @@ def _make_context(
 
 
 def _file_version(path: str | None) -> tuple[int, ...] | None:
-    """Returns values that change with a file or folder; None if it does not exist."""
+    """Returns values that change with a file or folder of certificates; None if it does not
+    exist."""
     try:
         status = Path(path).stat() if path else None
     except OSError:

@@ -44,7 +44,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """As parsed JSON, or bytes that are no JSON. `None`: not known, fits any."""
 
     def split_body(self) -> list[bytes]:
-        """Returns the pieces in which the body arrives, up to where it is cut."""
+        """Returns the pieces in which the recorded body arrives, up to where it is cut."""
         body = self.body[: self.cut_after]
         match self.chunks:
             case None:
@@ -60,8 +60,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def fits(self, request: HttpRequest) -> bool:
-        """True if it answers this request: same method, URL and body (as JSON, in any order of
-        keys), apart from secrets."""
+        """True if the recorded exchange answers this request: same method, URL and body (as JSON,
+        in any order of keys), apart from secrets."""
         return (
             self.method == request.method
             and self.url in {None, public_url(request.path)}
@@ -99,7 +99,7 @@ def load_exchange(path: Path) -> Exchange:
 
 
 def request_body(request: HttpRequest) -> Any:
-    """Returns the body of a request as parsed JSON, or as bytes if it is none."""
+    """Returns the body of an exchange's request as parsed JSON, or as bytes if it is none."""
     body = request.body
     if body is None:
         return None

@@ -115,7 +115,8 @@ _TRANSLATIONS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
 
 
 def translate_error(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
-    """Returns the error for one of `FAILURES` from a request to `url`."""
+    """Translates a failure of the HTTP client: returns the error for one of `FAILURES` from a
+    request to `url`."""
     error_class, text = next(
         (error_class, text)
         for cause, error_class, text in _TRANSLATIONS
@@ -139,7 +140,7 @@ def host_and_port(url: str) -> str:
 
 
 def _describe_error(error: Exception) -> str:
-    """Returns a short description without a URL's query, headers or body."""
+    """Returns a short description of a failure without a URL's query, headers or body."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             str(getattr(error.certificate_error, "verify_message", ""))

@@ -103,7 +103,7 @@ async def post(
     *,
     seconds: float = 10.0,
 ) -> PostResult:
-    """Sends a message to a URL written by someone else, once. Redirects are not followed, and the
+    """Posts a message to a URL written by someone else, once. Redirects are not followed, and the
     response body is not read.
 
     Args:
@@ -145,7 +145,7 @@ async def _open_request(
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    """Opens one request to a URL that the policy allows, and yields its response."""
+    """Opens one request to fetch a URL that the policy allows, and yields its response."""
     from dragoman.transport.checked_connection import open_response
 
     async with open_response(policy, target, method, headers, body) as response:
@@ -153,8 +153,8 @@ async def _open_request(
 
 
 def _follow_redirect(policy: AddressPolicy, target: UrlTarget, location: str) -> UrlTarget:
-    """Returns the target of a redirect. If it is refused, the message does not reveal where it
-    leads."""
+    """Returns the target of a redirect while a file is fetched. If it is refused, the message does
+    not reveal where it leads."""
     if not location:
         raise InvalidRequestError(f"the URL's host {target.host} sends on to nowhere")
     try:
@@ -193,7 +193,7 @@ async def _read_file(
 
 
 async def _read_chunks(target: UrlTarget, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Yields the chunks of a response body."""
+    """Yields the chunks of a fetched body."""
     from dragoman.transport.checked_connection import explain_failure
     from dragoman.transport.failure import FAILURES
 
@@ -208,8 +208,8 @@ async def _read_chunks(target: UrlTarget, response: aiohttp.ClientResponse) -> A
 
 
 async def read_limited(chunks: AsyncIterator[bytes], encoding: str, most: int) -> bytes:
-    """Returns the decompressed bytes of a body. At most one chunk beyond the limit is held in
-    memory.
+    """Returns the decompressed bytes of a fetched body, up to a limit. At most one chunk beyond the
+    limit is held in memory.
 
     Raises:
         InvalidRequestError: there are more, or they are compressed in a way that was not asked for, or damaged.
@@ -244,7 +244,7 @@ def _damage_error() -> InvalidRequestError:
 
 
 def _make_unpacker(encoding: str) -> zlib._Decompress | None:  # pyright: ignore[reportPrivateUsage] it has no public name
-    """Returns a decompressor for an encoding, or None for plain bytes."""
+    """Returns a decompressor for the encoding of a fetched body, or None for plain bytes."""
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return None
@@ -255,7 +255,8 @@ def _make_unpacker(encoding: str) -> zlib._Decompress | None:  # pyright: ignore
 
 
 def _media_type(declared: str, name: str | None, data: bytes) -> str:
-    """Returns the media type of a file: what its server says, unless its bytes show another one.
+    """Returns the media type of a fetched file: what its server says, unless its bytes show another
+    one.
 
     Raises:
         InvalidRequestError: it is said to be an image, and is none.
@@ -276,8 +277,8 @@ def _media_type(declared: str, name: str | None, data: bytes) -> str:
 
 
 def _file_name(url: str, headers: Mapping[str, str]) -> str | None:
-    """Returns the name of a file: what its server says, otherwise the end of the URL's path,
-    otherwise None."""
+    """Returns the name of a fetched file: what its server says, otherwise the end of the URL's
+    path, otherwise None."""
     header = Header()
     header["content-disposition"] = headers.get("content-disposition", "")[:2048]
     try:
@@ -290,8 +291,8 @@ def _file_name(url: str, headers: Mapping[str, str]) -> str | None:
 
 
 def _clean_name(name: str) -> str | None:
-    """Returns a file name without bad characters, shortened before its ending; None if nothing is
-    left."""
+    """Returns the name of a fetched file without bad characters, shortened before its ending; None
+    if nothing is left."""
     fit = _BAD_CHARACTERS.sub("", name).strip(" .")
     if len(fit) <= _MAX_NAME:
         return fit or None

@@ -51,8 +51,8 @@ class UrlTarget(NamedTuple):
 
 
 def is_name(host: str) -> bool:
-    """True for a host name in the form that requests carry: ASCII, lower case, no dot at its end,
-    and no number."""
+    """True for a name of a host in the form that requests carry: ASCII, lower case, no dot at its
+    end, and no number."""
     labels = host.split(".")
     return (
         len(host) <= 253
@@ -62,7 +62,7 @@ def is_name(host: str) -> bool:
 
 
 def parse_target(url: str) -> UrlTarget:
-    """Parses a URL that somebody else wrote, strictly.
+    """Parses the host in a URL that somebody else wrote, strictly.
 
     Raises:
         InvalidRequestError: it is none, or is written in a way that not everybody reads alike.
@@ -180,8 +180,9 @@ _EMBEDDING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96"
 
 
 def unwrap_address(address: Address) -> Address | None:
-    """Returns the address that counts: the IPv4 address behind a NAT64 gateway's, otherwise the
-    address itself. None if its form hides where it leads, or if it names a link of this machine."""
+    """Returns the address of a host that counts: the IPv4 address behind a NAT64 gateway's,
+    otherwise the address itself. None if its form hides where it leads, or if it names a link of
+    this machine."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -195,7 +196,7 @@ def unwrap_address(address: Address) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """True if the address can be reached from anywhere on the internet."""
+    """True if the address of a host can be reached from anywhere on the internet."""
     real_address = unwrap_address(address)
     if real_address is None or (
         isinstance(real_address, IPv6Address) and real_address not in _GLOBAL
@@ -205,8 +206,8 @@ def is_public(address: Address) -> bool:
 
 
 def is_private(address: Address) -> bool:
-    """True if the address is in an organisation's or a home's network, and no cloud metadata
-    service."""
+    """True if the address of a host is in an organisation's or a home's network, and no cloud
+    metadata service."""
     real_address = unwrap_address(address)
     return (
         real_address is not None

@@ -45,7 +45,8 @@ class Player:
 
     @classmethod
     def load(cls, *paths: Path | str, match: Literal["order", "request"] = "request") -> Self:
-        """Plays recorded files, and all `*.json` of folders in the order of their names.
+        """Makes a player of recorded files, and all `*.json` of folders in the order of their
+        names.
 
         Raises:
             DecodeError: a file that is no recording.
@@ -58,7 +59,7 @@ class Player:
         return cls([load_exchange(file) for file in files], match=match)
 
     async def send(self, request: HttpRequest) -> Response:
-        """See `Transport.send`.
+        """Answers a request with the recording that the player has for it. See `Transport.send`.
 
         Raises:
             SettingsError: no recorded answer is left for this request.
@@ -84,7 +85,7 @@ class _PlayedResponse:
     """A response from a recording."""
 
     def __init__(self, exchange: Exchange) -> None:
-        """Creates the response of a recorded exchange."""
+        """Creates the response with which the player plays a recorded exchange."""
         self.status = exchange.status
         self.headers: Mapping[str, str] = exchange.headers
         self._pieces = iter(exchange.split_body())
@@ -92,7 +93,7 @@ class _PlayedResponse:
         self._closed = False
 
     async def read(self) -> bytes:
-        """See `Response.read`."""
+        """Plays the next bytes of a recorded body. See `Response.read`."""
         if self._closed:
             raise ProviderConnectionError("the answer was closed before this read: read it first")
         piece = next(self._pieces, b"")

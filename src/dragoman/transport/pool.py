@@ -71,7 +71,7 @@ class Pool:
         return self._session.closed
 
     async def send(self, request: HttpRequest, owner: object) -> AiohttpResponse:
-        """Sends a request. `owner` lives as long as the answer does.
+        """Sends a request on a connection of the pool. `owner` lives as long as the answer does.
 
         Raises:
             ProviderConnectionError, ProviderTimeoutError, SettingsError: see `Transport.send`.
@@ -103,15 +103,16 @@ class Pool:
         return answer
 
     def _has_unread_data(self) -> bool:
-        """True if a connection may have received something, such as its end, that the event loop
-        has not noticed."""
+        """True if a connection of the pool may have received something, such as its end, that the
+        event loop has not noticed."""
         numbers = [number for opened in self._sockets if (number := opened.fileno()) >= 0]
         if len(numbers) > _MAX_SELECTED or max(numbers, default=0) >= _SELECTABLE:
             return True
         return bool(numbers) and bool(select.select(numbers, [], [], 0)[0])
 
     async def close(self) -> None:
-        """Closes all connections; answers that are still being read end with an error."""
+        """Closes all connections of the pool; answers that are still being read end with an
+        error."""
         for answer in list(self._answers):
             await answer.close()
         await self._session.close()
@@ -123,8 +124,8 @@ class Pool:
 
 
 def _open_socket(sockets: WeakSet[socket.socket], address: tuple[Any, ...]) -> socket.socket:
-    """Opens a socket with TCP keep-alive, so that a lost peer is noticed during long answers and
-    middleboxes keep the connection."""
+    """Opens a socket of the pool with TCP keep-alive, so that a lost peer is noticed during long
+    answers and middleboxes keep the connection."""
     # family, type, protocol
     opened = socket.socket(*address[:3])
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -59,8 +59,8 @@ class Recorder:
         self._notes = dict(notes or {})
 
     async def send(self, request: HttpRequest) -> Response:
-        """See `Transport.send`. A request without an answer is not recorded, nor one that asks for
-        a token."""
+        """Sends a request and records the exchange. See `Transport.send`. A request without an
+        answer is not recorded, nor one that asks for a token."""
         response = await self._transport.send(request)
         return response if request.secret else _Recording(response, request, self)
 
@@ -69,7 +69,7 @@ class Recorder:
         await self._transport.close()
 
     def write(self, request: HttpRequest, response: Response, body: bytes, *, cut: bool) -> None:
-        """Writes one exchange to the next free file.
+        """Writes one recorded exchange to the next free file.
 
         Args:
             request: what was sent.
@@ -118,7 +118,7 @@ class _Recording:
         self._pieces: list[bytes] = []
 
     async def read(self) -> bytes:
-        """See `Response.read`."""
+        """Reads and records the next bytes. See `Response.read`."""
         try:
             data = await self._response.read()
         except ProviderError:
@@ -142,7 +142,8 @@ class _Recording:
 
 
 def _public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Returns headers without secrets and without those about the transfer."""
+    """Returns headers as they are recorded, without secrets and without those about the
+    transfer."""
     return {
         name: value
         for name, value in ((name.lower(), value) for name, value in headers.items())
@@ -151,7 +152,8 @@ def _public_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _body_fields(name: str, body: Any) -> dict[str, Any]:
-    """Returns the fields of a recorded body: JSON or text under `name`, otherwise base64."""
+    """Returns the fields with which the recorder writes a body: JSON or text under `name`,
+    otherwise base64."""
     if not isinstance(body, bytes):
         return {name: body}
     try:
@@ -161,7 +163,8 @@ def _body_fields(name: str, body: Any) -> dict[str, Any]:
 
 
 def _write_file(folder: Path, text: bytes) -> None:
-    """Writes a file under the next free number, also if other processes write to the folder."""
+    """Writes a recording to a file under the next free number, also if other processes write to the
+    folder."""
     number = len(list(folder.glob("*.json")))
     while True:
         number += 1

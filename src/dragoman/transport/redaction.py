@@ -60,15 +60,16 @@ def public_url(url: str) -> str:
 
 
 def _split_scheme(url: str) -> tuple[str, str]:
-    """Returns the scheme of a URL with its separator, empty if there is none, and the rest."""
+    """Returns the scheme of a URL to redact with its separator, empty if there is none, and the
+    rest."""
     scheme = _SCHEME.match(url)
     end = scheme.end() if scheme else 0
     return url[:end], url[end:]
 
 
 def _split_user(after_scheme: str) -> tuple[str, str]:
-    """Returns user and password of a URL, and what follows them. Both may hold the characters that
-    end a host, although they should be escaped there."""
+    """Returns user and password of a URL to redact, and what follows them. Both may hold the
+    characters that end a host, although they should be escaped there."""
     authority = _AUTHORITY_END.split(after_scheme, maxsplit=1)[0]
     host, colon, port = authority.rpartition(":")
     end = authority.rfind("@")
@@ -79,8 +80,8 @@ def _split_user(after_scheme: str) -> tuple[str, str]:
 
 
 def _split_inner_users(segments: list[str]) -> list[tuple[str, str]]:
-    """Returns each segment of a path as user and password, and the rest. Only the host of another
-    URL in the path has a user."""
+    """Returns each segment of a path to redact as user and password, and the rest. Only the host of
+    another URL in the path has a user."""
     return [
         _split_user(segment)
         if index > 1 and not segments[index - 1] and segments[index - 2].endswith(":")
@@ -90,7 +91,7 @@ def _split_inner_users(segments: list[str]) -> list[tuple[str, str]]:
 
 
 def public_body(body: Any) -> Any:
-    """Returns JSON with the values of key and password fields masked."""
+    """Returns redacted JSON, with the values of key and password fields masked."""
     if isinstance(body, list):
         return [public_body(entry) for entry in cast("list[Any]", body)]
     if not isinstance(body, dict):
@@ -105,7 +106,7 @@ def public_body(body: Any) -> Any:
 
 
 def find_secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[str]:
-    """Returns the keys and passwords in a request. `body`: as parsed JSON."""
+    """Returns the keys and passwords to redact in a request. `body`: as parsed JSON."""
     values = [
         *(value for name, value in headers.items() if is_secret(name)),
         *_url_secrets(url),
@@ -115,7 +116,8 @@ def find_secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) ->
 
 
 def hide_secrets(data: bytes, secrets: Iterable[str]) -> bytes:
-    """Returns the data with each secret masked, also if it is escaped as in JSON or a URL."""
+    """Redacts data: returns it with each secret masked, also if it is escaped as in JSON or a
+    URL."""
     # A secret may be the beginning of another: replaced first, it would leave the rest of that one.
     longest_first = sorted(secrets, key=len, reverse=True)
     if not longest_first:
@@ -136,8 +138,8 @@ def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
 
 
 def _character_pattern(character: str) -> bytes:
-    """Returns a pattern for a character and its escapes. The number of backslashes is limited to
-    JSON nested three deep, so that matching stays linear."""
+    """Returns a pattern for a character of a secret to redact, and its escapes. The number of
+    backslashes is limited to JSON nested three deep, so that matching stays linear."""
     data = character.encode(errors="surrogatepass")
     escapes = [re.escape(data)]
     # JSON puts a backslash before quotes and slashes, never before letters and digits.
@@ -149,7 +151,7 @@ def _character_pattern(character: str) -> bytes:
 
 
 def _find_keys(segments: list[str]) -> Iterator[bool]:
-    """Yields True for each path segment that is a key."""
+    """Yields True for each path segment that is a key to redact."""
     for before, segment in zip(("", *segments), segments, strict=False):
         yield (
             _KEY_PREFIX.fullmatch(before) is not None
@@ -158,7 +160,7 @@ def _find_keys(segments: list[str]) -> Iterator[bool]:
 
 
 def _url_secrets(url: str) -> Iterator[str]:
-    """Yields the secrets in a URL, as written and decoded."""
+    """Yields the secrets to redact in a URL, as written and decoded."""
     scheme, after_scheme = _split_scheme(url)
     user, after_user = _split_user(after_scheme) if scheme else ("", "")
     whole, _, query = after_user.partition("#")[0].partition("?")
@@ -176,7 +178,7 @@ def _url_secrets(url: str) -> Iterator[str]:
 
 
 def _body_secrets(body: Any) -> Iterator[str]:
-    """Yields the values of key and password fields in JSON."""
+    """Yields the secrets to redact in JSON: the values of key and password fields."""
     if isinstance(body, list):
         for entry in cast("list[Any]", body):
             yield from _body_secrets(entry)

@@ -87,8 +87,8 @@ class Retry:
         self._now = now
 
     async def send(self, request: HttpRequest) -> Response:
-        """See `Transport.send`. For a successful status it returns when the first bytes of the body
-        are there."""
+        """Sends a request, and retries it if it fails. See `Transport.send`. For a successful
+        status it returns when the first bytes of the body are there."""
         attempts = self._attempts
         if request.retries is not None:
             attempts = min(attempts, request.retries + 1)
@@ -141,7 +141,7 @@ class _StartedResponse:
     """A response whose first bytes have been read."""
 
     def __init__(self, response: Response, first: bytes) -> None:
-        """Wraps a response of which the first bytes were read."""
+        """Wraps for a retry a response of which the first bytes were read."""
         self.status = response.status
         self.headers = response.headers
         self._response = response
@@ -181,8 +181,8 @@ def _should_retry(response: Response) -> bool:
 
 
 async def _drain_response(response: Response) -> None:
-    """Reads the rest of a response so that its connection can be reused, unless that takes too
-    long."""
+    """Reads the rest of a refused response before a retry, so that its connection can be reused,
+    unless that takes too long."""
     try:
         with (
             anyio.move_on_after(_DRAIN_SECONDS),

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from dragoman.codec.dump_cache import DumpedRequest
-from dragoman.codec.media_answer import MediaResponse
+from dragoman.codec.media_fields import MediaResponse
 from dragoman.codec.serving import ErrorResponse, Problem, Route
 from dragoman.errors import DragomanError
 from dragoman.event import Event

@@ -124,6 +124,7 @@ def test_the_routes_are_those_to_which_requests_go():
     assert [*wire.routes] == [
         *[Route("POST", each.path, purpose) for each, purpose in zip(sent, purposes, strict=True)],
         Route("GET", "/api/tags", "models"),
+        Route("GET", "/api/ps", "running"),
         Route("POST", "/api/show", "model"),
         Route("GET", "/api/version", "version"),
         Route("GET", "/", "alive"),

@@ -201,10 +201,10 @@ def _split_model_content(pieces: Pieces, kwargs: Json) -> tuple[Pieces, list[Too
 def _find_last_in_content(pieces: Pieces) -> int:
     """Returns the place of the last piece of a LangChain message that the list of calls cannot
     hold; -1 if it can hold all."""
-    places = [
+    indexes = [
         index for index, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)
     ]
-    return max(places, default=-1)
+    return max(indexes, default=-1)
 
 
 def _dump_to_kwargs(piece: Content, kwargs: Json) -> bool:

@@ -69,8 +69,8 @@ def note_difference(native: Native, read: JsonMap, written: JsonMap, **form: Any
 
 
 def _find_differences(read: JsonMap, written: JsonMap) -> tuple[Json, list[str]]:
-    """Returns, for a note, the fields of a Pydantic AI object `read` that `written` does not have
-    alike, and the keys that only `written` has."""
+    """Returns what a note holds: the fields of a Pydantic AI object `read` that `written` does not
+    have alike, and the keys that only `written` has."""
     fields, absent = dict(read), list[str]()
     for key, was in written.items():
         value = fields.get(key, _MISSING)

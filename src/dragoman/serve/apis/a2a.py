@@ -23,8 +23,10 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.apis import a2a_methods as methods
 from dragoman.serve.apis import a2a_push as push
 from dragoman.serve.apis.a2a_frames import Frame, TaskError, respond
+from dragoman.serve.apis.a2a_tasks import end_task
 from dragoman.serve.apis.cards import show_card, show_extended_card
 from dragoman.serve.core.call import Api, Call, Handler
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import a2a
 from dragoman.wires.wire import Wire
 
@@ -64,8 +66,8 @@ def _find_method(name: str) -> methods.Method:
 
 
 def _read_params(call: Call) -> Json:
-    """Returns the params of a JSON-RPC request, with keys in camelCase. Raises `TaskError` if they
-    are no object."""
+    """Returns the params of an A2A JSON-RPC request, with keys in camelCase. Raises `TaskError` if
+    they are no object."""
     _check_version(call)
     params: Any = call.body.get("params")
     if params is not None and not isinstance(params, dict):
@@ -74,7 +76,8 @@ def _read_params(call: Call) -> Json:
 
 
 def _check_rpc(call: Call, id_: Any) -> None:
-    """Checks that a body is a valid JSON-RPC 2.0 request with a method and an id."""
+    """Checks that the body of an A2A request is a valid JSON-RPC 2.0 request with a method and an
+    id."""
     body = call.body
     is_wrong = body.get("jsonrpc") != "2.0" or not isinstance(body.get("method"), str)
     if is_wrong or isinstance(id_, bool) or not isinstance(id_, str | int | float | None):
@@ -87,10 +90,11 @@ def _check_rpc(call: Call, id_: Any) -> None:
 
 
 def _make_path_handler(method: methods.Method) -> Callable[[Call], Awaitable[None]]:
-    """Returns a handler for the REST binding: it runs a method with the parameters in the path, the
-    query and the body of a request, and answers errors as this binding does."""
+    """Returns a handler for A2A's REST binding: it runs a method with the parameters in the path,
+    the query and the body of a request, and answers errors as this binding does."""
 
     async def answer(call: Call) -> None:
+        """Answers one request of A2A's REST binding."""
         try:
             _check_version(call)
             _check_type(call)
@@ -138,7 +142,7 @@ def _check_type(call: Call) -> None:
 
 
 def _to_camel(params: JsonMap) -> Json:
-    """Returns parameters by the names that JSON has for them; protobuf's are taken too."""
+    """Returns A2A parameters by the names that JSON has for them; protobuf's are taken too."""
     named = {_camel_name(name): value for name, value in params.items()}
     configuration = params.get("configuration")
     if isinstance(configuration, dict):
@@ -191,6 +195,10 @@ class A2aApi(Api):
     def __init__(self) -> None:
         super().__init__(_HANDLERS)
 
+    async def end(self, call: Call, answered: Answered) -> Answered:
+        """See `Api`. The task is kept as it is after the run."""
+        return await end_task(call, answered)
+
     def refuse(
         self,
         wire: Wire,  # noqa: ARG002
@@ -198,5 +206,5 @@ class A2aApi(Api):
         purpose: str,
         media_type: str,
     ) -> ErrorResponse:
-        """See `Api`."""
+        """Answers a request of an A2A client that failed. See `Api`."""
         return a2a.dump_refusal(error, purpose, media_type)

@@ -48,19 +48,19 @@ class Frame(msgspec.Struct, frozen=True):
         return a2a.frame_object(self._result(self.shape(item)))
 
     def shape(self, item: JsonMap) -> JsonMap:
-        """Returns an object of a stream as the client's version has it."""
+        """Returns an object of an A2A stream as the frame for the client's version has it."""
         if self.old:
             return self._old_binding.dump_object(item)
         return item
 
     def task(self, task: JsonMap) -> Any:
-        """Returns a task as the client's version has it."""
+        """Returns an A2A task as the frame for the client's version has it."""
         if self.old:
             return self._old_binding.dump_task(task)
         return task
 
     def push(self, config: JsonMap) -> Any:
-        """Returns an address of notifications as the client's version has it."""
+        """Returns an address of notifications as the A2A frame for the client's version has it."""
         if self.old:
             return self._old_binding.dump_push(config)
         return config
@@ -70,8 +70,8 @@ class Frame(msgspec.Struct, frozen=True):
         return a2a.OLD_RPC if self.rpc else a2a.OLD_REST
 
     def history_length(self, length: Any) -> Any:
-        """Returns how much of a task's history a client wants, or None for all. For clients of 0.3
-        that is 0 too."""
+        """Returns how much of an A2A task's history a client wants, or None for all. For clients of
+        0.3 that is 0 too."""
         if self.old and type(length) is int and length == 0:
             return None
         return length

@@ -50,8 +50,8 @@ class Method(msgspec.Struct, frozen=True):
     """Whether it answers with a stream."""
 
     def read(self, data: bytes) -> Json | None:
-        """Returns the parameters of a request, or None if it is no message of that type, or holds
-        what JSON has no form for."""
+        """Returns the parameters of a gRPC request, or None if it is no message of that type, or
+        holds what JSON has no form for."""
         from google.protobuf import json_format, message
 
         request = self.request_type()
@@ -62,7 +62,7 @@ class Method(msgspec.Struct, frozen=True):
             return None
 
     def write(self, result: Any) -> bytes:
-        """Returns the answer for a result. Fields that the type does not have are left out."""
+        """Returns the gRPC answer for a result. Fields that the type does not have are left out."""
         from google.protobuf import json_format
 
         answer = self.answer_type()
@@ -71,7 +71,7 @@ class Method(msgspec.Struct, frozen=True):
 
 
 def load_methods() -> tuple[str, dict[str, Method]]:
-    """Returns the service's name, and its methods by theirs.
+    """Returns the gRPC service's name, and its methods by theirs.
 
     Raises:
         ImportError: a package is missing.
@@ -176,7 +176,8 @@ def _make_stream_handler(app: Any, method: Method) -> Any:
 async def _forward_body(
     app: Any, method: Method, request: bytes, context: Any
 ) -> AsyncGenerator[bytes]:
-    """Yields the body of the answer, piece by piece. Leaving it means that the client has left."""
+    """Yields to the gRPC client the body of the answer, piece by piece. Leaving it means that the
+    client has left."""
     params = method.read(request)
     if params is None:
         await _refuse_grpc_call(context, 400)
@@ -245,9 +246,9 @@ class _Pipe:
             await self._room.wait()
 
     async def take(self) -> bytes | None:
-        """Returns the next piece of the answer, or None at its end. The piece before it has gone
-        out to the client by then, so no more than one waits here, however slowly the client
-        reads."""
+        """Returns for gRPC the next piece of the answer, or None at its end. The piece before it
+        has gone out to the client by then, so no more than one waits here, however slowly the
+        client reads."""
         self._room.set()
         return await self.pieces.get()
 

@@ -63,7 +63,7 @@ async def list_tasks(call: Call, params: JsonMap) -> Json:
 
 
 def trim_history(task: Json, most: Any) -> Json:
-    """Returns a task with only the end of its history, if its client wants no more.
+    """Returns a listed A2A task with only the end of its history, if its client wants no more.
 
     Raises:
         TaskError: `most` is no number.
@@ -81,7 +81,8 @@ def trim_history(task: Json, most: Any) -> Json:
 
 
 def _read_thread(call: Call, context: Any) -> str | None:
-    """Returns the stored thread id for a client's `contextId`, or None if it gives none."""
+    """Returns the stored thread id for the `contextId` whose A2A tasks a client lists, or None if
+    it gives none."""
     if context in (None, ""):
         return None
     if not isinstance(context, str):
@@ -90,7 +91,8 @@ def _read_thread(call: Call, context: Any) -> str | None:
 
 
 def _read_stages(status: Any) -> tuple[Stage, ...] | None:
-    """Returns the stages that the wanted task status stands for, or None for any status."""
+    """Returns the stages that the task status in a list request stands for, or None for any
+    status."""
     if status in (None, "", *a2a.NO_STATE):
         return None
     if not isinstance(status, str) or status not in a2a.STAGES:
@@ -99,8 +101,8 @@ def _read_stages(status: Any) -> tuple[Stage, ...] | None:
 
 
 def _read_time(text: Any) -> datetime | None:
-    """Parses `statusTimestampAfter` as a time with a zone, UTC by default, or None if it is
-    absent."""
+    """Parses the list parameter `statusTimestampAfter` as a time with a zone, UTC by default, or
+    None if it is absent."""
     if text in (None, ""):
         return None
     try:
@@ -139,7 +141,8 @@ def _make_token(position: int) -> str:
 
 
 def _read_token(token: str) -> int | None:
-    """Returns the position that a page token stands for, or None for the first page."""
+    """Returns the position that the page token of a task list stands for, or None for the first
+    page."""
     if not token:
         return None
     try:

@@ -11,7 +11,6 @@ methods look up the latest run of a task and show, cancel or follow it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import NamedTuple
 
 import anyio
@@ -35,8 +34,9 @@ from dragoman.serve.apis.a2a_tasks import (
     request_of,
 )
 from dragoman.serve.apis.cards import show_extended_card
-from dragoman.serve.apis.runs import begin_run, is_logged, read_run
+from dragoman.serve.apis.runs import begin_run, is_logged, settle_thread
 from dragoman.serve.core.agents import ServedAgent, find_agent
+from dragoman.serve.core.background import read_run
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.client_events import ClientEvents
 from dragoman.serve.core.service import poll_intervals
@@ -75,7 +75,7 @@ class _MessageRequest(NamedTuple):
 
 
 async def send_message(call: Call, params: Json, frame: Frame) -> None:
-    """Answers a message with its task, once that is over or waits."""
+    """Answers an A2A client's message with its task, once that is over or waits."""
     message = await _read_message(call, params)
     served = find_agent(call, call.parameters.get("model", ""))
     run_id, progress = await _begin_message(call, params, message, served)
@@ -89,7 +89,7 @@ async def send_message(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def stream_message(call: Call, params: Json, frame: Frame) -> None:
-    """Answers a message with its task, streamed."""
+    """Answers an A2A client's message with its task, streamed."""
     message = await _read_message(call, params)
     served = find_agent(call, call.parameters.get("model", ""))
     run_id, _ = await _begin_message(call, params, message, served)
@@ -100,8 +100,8 @@ async def stream_message(call: Call, params: Json, frame: Frame) -> None:
 async def _begin_message(
     call: Call, params: Json, message: _MessageRequest, served: ServedAgent
 ) -> tuple[str, TaskProgress]:
-    """Begins the run of a message, and sends what happens in it where its client wants. Returns the
-    run's id, and what becomes of the task."""
+    """Begins the run of an A2A message, and sends what happens in it where its client wants.
+    Returns the run's id, and what becomes of the task."""
     task_id, before = message.task_id, message.before
     if before is None:
         task = None
@@ -143,6 +143,7 @@ async def _read_message(call: Call, params: Json) -> _MessageRequest:
     else:
         # The conversation may wait for an answer to another protocol, or to a task that the client
         # does not name.
+        await settle_thread(call, request.thread_id)
         thread = thread_id(resource_of(call), request.thread_id)
         last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
         pending = () if last is None else last.pending
@@ -177,7 +178,7 @@ async def _continue_task(call: Call, request: RunRequest, task_id: str) -> _Mess
 
 async def _wait_for_run(call: Call, run_id: str) -> None:
     """Waits until the run of an A2A task is over or waits for the client."""
-    async with aclosing(call.service.runs.pages(run_id)) as pages:
+    async with read_run(call, run_id, cancel_on_leave=False) as pages:
         async for page in pages:
             call.observed.add(page)
 
@@ -218,7 +219,7 @@ async def _stream_task(
 
 
 async def get_task(call: Call, params: Json, frame: Frame) -> None:
-    """Answers `GetTask` with a task of the client."""
+    """Answers the A2A method `GetTask` with a task of the client."""
     run = await find_run(call, if_text(params.get("id")))
     length = frame.history_length(params.get("historyLength"))
     task = trim_history(await load_task(call, run), length)
@@ -231,7 +232,7 @@ async def show_tasks(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
-    """Answers `CancelTask`: cancels the run of a task."""
+    """Answers the A2A method `CancelTask`: cancels the run of a task."""
     task_id = if_text(params.get("id"))
     run = await find_run(call, task_id)
     if is_over(run):
@@ -253,7 +254,7 @@ async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def subscribe_to_task(call: Call, params: Json, frame: Frame) -> None:
-    """Streams a task that goes on or waits."""
+    """Streams an A2A task that goes on or waits."""
     task_id = if_text(params.get("id"))
     run = await find_run(call, task_id)
     if is_over(run):
@@ -270,8 +271,8 @@ async def subscribe_to_task(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def _wait_for_change(call: Call, run: Answered, task_id: str, frame: Frame) -> Answered:
-    """Shows a task that waits, and stays until somebody goes on with it or ends it. Returns its
-    latest run then."""
+    """Shows an A2A task that waits, and stays until somebody goes on with it or ends it. Returns
+    its latest run then."""
     headers = {
         "content-type": a2a.stream_type,
         "cache-control": "no-cache",

@@ -15,10 +15,19 @@ from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_tasks import find_run, request_of
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.client_events import ClientEvents
+from dragoman.serve.core.enqueueing import NOTIFY, enqueue_job
 from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import a2a
 
-__all__ = ["create_push", "delete_push", "get_push", "list_push", "notify", "subscribe_address"]
+__all__ = [
+    "create_push",
+    "delete_push",
+    "dump_run",
+    "get_push",
+    "list_push",
+    "notify",
+    "subscribe_address",
+]
 
 _LOG = logger("serve")
 _NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
@@ -31,8 +40,10 @@ async def create_push(call: Call, params: Json, frame: Frame) -> None:
     hooks = call.service.webhooks
     config = {name: value for name, value in _read_config(params).items() if name != "taskId"}
     stored = await hooks.add(call.caller.id, task_id, config, call.service.new_id())
-    if run.state == "in_progress" and run.run_id is not None:
-        objects = _dump_run(call, run.run_id, task_id, request_of(call, run))
+    if run.ending is not None:
+        await enqueue_job(call.service, NOTIFY, run.id, call.caller.id)
+    elif run.state == "in_progress" and run.run_id is not None:
+        objects = dump_run(call, run.run_id, task_id, request_of(call, run))
         hooks.send(call.caller.id, task_id, stored["id"], run.run_id, objects)
     await frame.respond(call, frame.push(stored))
 
@@ -82,7 +93,8 @@ async def _find_push_task(call: Call, params: Json) -> tuple[Answered, str]:
 
 
 async def subscribe_address(call: Call, task_id: str, params: JsonMap) -> str | None:
-    """Takes the address that comes with a message. Returns its id, or None if none came.
+    """Takes the address for push notifications that comes with a message. Returns its id, or None
+    if none came.
 
     Raises:
         InvalidRequestError: the policy refuses it.
@@ -97,10 +109,11 @@ async def subscribe_address(call: Call, task_id: str, params: JsonMap) -> str | 
 
 
 async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> None:
-    """Sends what happens in a run to the addresses that its task has now, whichever process took
+    """Pushes what happens in a run to the addresses that its task has now, whichever process took
     them."""
     hooks = call.service.webhooks
-    if hooks.policy is None:
+    # For a durable run that is a job.
+    if hooks.policy is None or call.service.durable:
         return
     try:
         configs = await hooks.list_configs(call.caller.id, task_id)
@@ -108,11 +121,11 @@ async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> 
         _LOG.exception("where notifications of a task go could not be read")
         return
     for config in configs:
-        objects = _dump_run(call, run_id, task_id, request)
+        objects = dump_run(call, run_id, task_id, request)
         hooks.send(call.caller.id, task_id, config, run_id, objects)
 
 
-async def _dump_run(
+async def dump_run(
     call: Call, run_id: str, task_id: str, request: RunRequest
 ) -> AsyncGenerator[JsonMap, None]:
     """Yields the A2A objects of a run for push notifications."""
@@ -129,7 +142,7 @@ async def _dump_run(
 
 
 def _read_config(params: JsonMap) -> Json:
-    """Returns the address that the parameters name: by themselves, or in a field of theirs. Of
+    """Returns the push address that the parameters name: by themselves, or in a field of theirs. Of
     several schemes, as 0.3 has them, the first counts."""
     config: Json = dict(params)
     for name in ("config", *_NAMES):

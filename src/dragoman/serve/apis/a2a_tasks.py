@@ -31,6 +31,7 @@ from dragoman.wires import a2a
 __all__ = [
     "TaskProgress",
     "context_of",
+    "end_task",
     "find_run",
     "is_over",
     "load_events",
@@ -57,7 +58,7 @@ async def find_run(call: Call, task_id: str) -> Answered:
         run = None
     if run is None:
         raise ModelNotFoundError(f"there is no task {task_id!r:.200} here")
-    return run
+    return await call.service.settle(run)
 
 
 def is_waiting(run: Answered) -> bool:
@@ -76,8 +77,8 @@ def context_of(call: Call, run: Answered) -> str:
 
 
 def request_of(call: Call, run: Answered) -> RunRequest:
-    """Returns what the client asked of a run, as an envelope of its stream takes it: its last
-    message."""
+    """Returns what the client asked of an A2A task's run, as an envelope of its stream takes it:
+    its last message."""
     # What the client said in words may be an answer: then the words stand in `asked`.
     messages = (run.asked.messages if run.asked is not None else ()) or run.request.messages
     return _in_task(call, run, messages[-1:])
@@ -93,7 +94,17 @@ async def load_task(call: Call, run: Answered) -> Json:
         task = _add_run(call, run.task, run, await load_events(call, run))
     else:
         task = run.task
-    return _end_cancelled(task, run)
+    return await _submit_queued(call, _end_cancelled(task, run), run)
+
+
+async def _submit_queued(call: Call, task: Json, run: Answered) -> Json:
+    """Returns a task that says it is submitted if its durable run waits to be driven."""
+    if run.state != "in_progress" or not call.service.durable:
+        return task
+    status = (await call.service.log.status([run.id])).get(run.id)
+    if status is None or status.state != "queued":
+        return task
+    return {**task, "status": {**if_object(task.get("status")), "state": "TASK_STATE_SUBMITTED"}}
 
 
 def _end_cancelled(task: Task, run: Answered) -> Json:
@@ -115,7 +126,8 @@ async def _load_runs(call: Call, run: Answered) -> Sequence[Answered]:
 
 
 async def load_events(call: Call, run: Answered) -> list[Event]:
-    """Returns what happened in a run so far; where the log has forgotten it, what is kept of it."""
+    """Returns what happened in an A2A task's run so far; where the log has forgotten it, what is
+    kept of it."""
     log, events = call.service.log, list[Event]()
     if run.run_id is not None:
         # `read` returns one page, so it is called until it returns nothing.
@@ -125,7 +137,8 @@ async def load_events(call: Call, run: Answered) -> list[Event]:
 
 
 def _closing_events(run: Answered) -> list[Event]:
-    """Returns the events that end a stored run whose log has no end: an error, or its outcome."""
+    """Returns the events that end a task's stored run whose log has no end: an error, or its
+    outcome."""
     if run.state == "in_progress":
         return []
     if run.state == "failed":
@@ -178,7 +191,18 @@ class TaskProgress:
             return self.task, self.events
         assert self._run is not None, "a run begins before it is asked for"
         events = await load_events(self._call, self._run)
-        return _add_run(self._call, self._before, self._run, events), events
+        task = _add_run(self._call, self._before, self._run, events)
+        return await _submit_queued(self._call, task, self._run), events
+
+
+async def end_task(call: Call, run: Answered) -> Answered:
+    """Returns the record of a durable run that is over, with the task after it."""
+    task: Task = run.task or {}
+    for earlier_run in await _load_runs(call, run) if run.task is None else ():
+        if earlier_run.id != run.id:
+            task = _add_run(call, task, earlier_run, await load_events(call, earlier_run))
+    task = _end_cancelled(_add_run(call, task, run, await load_events(call, run)), run)
+    return msgspec.structs.replace(run, task=_if_small(task))
 
 
 def _if_small(task: Task) -> Task | None:

@@ -219,7 +219,7 @@ def _sign_card(signer: Callable[[Any], Any], card: bytes) -> list[Any]:
 
 
 def _request_origin(call: Call) -> str:
-    """Returns the scheme and host under which a client reached the server."""
+    """Returns for a card the scheme and host under which a client reached the server."""
     if call.headers.get("x-forwarded-proto") == "https":
         scheme = "https"
     else:

@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from dragoman import wires
 from dragoman.codec.audio import normalize_audio_type
-from dragoman.codec.media_answer import MediaEncoder
+from dragoman.codec.media_fields import MediaEncoder
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError
 from dragoman.fold import MessageBuilder
@@ -79,6 +79,7 @@ async def _respond_whole(
     request: MediaRequest,
     events: AsyncGenerator[list[Event], None],
 ) -> None:
+    """Answers a request for media at once."""
     builder = MessageBuilder()
     async for page in events:
         for event in page:
@@ -96,7 +97,7 @@ async def _stream(
     request: MediaRequest,
     events: AsyncGenerator[list[Event], None],
 ) -> None:
-    """Writes an answer while it comes. A failure before its first piece is raised."""
+    """Streams an answer with media while it comes. A failure before its first piece is raised."""
     connection, encoder = call.connection, endpoint.encoder(request)
     assert isinstance(encoder, MediaEncoder), "wires with endpoints for media build on this class"
     if encoder.ping:
@@ -124,7 +125,7 @@ def _begin(call: Call, encoder: MediaEncoder) -> None:
 
 
 def _note_audio_type(call: Call, request: MediaRequest, media_type: str) -> None:
-    """Notes a loss if the audio is of another type than was asked for."""
+    """Notes a loss if the audio in a media answer is of another type than was asked for."""
     if not isinstance(request, SpeechRequest) or request.mime_type is None:
         return
     if normalize_audio_type(media_type) != request.mime_type:

@@ -8,7 +8,7 @@ the log of runs; where its record does not know of its end yet, `settle` asks th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 import anyio
@@ -31,8 +31,10 @@ from dragoman.repair import repair
 from dragoman.request import ModelRequest
 from dragoman.runs.log import RunState, RunStatus
 from dragoman.serve.apis import media, models
-from dragoman.serve.core.background import public_events
+from dragoman.serve.core.background import public_events, read_run, wait_for_job
 from dragoman.serve.core.call import Api, Call, Links
+from dragoman.serve.core.client_events import ClientAnswer
+from dragoman.serve.core.enqueueing import KEEP
 from dragoman.serve.core.stream import stream
 from dragoman.serve.http.limits import check_conversation
 from dragoman.serve.store.keep_answer import keep_answer
@@ -49,6 +51,7 @@ _LONGEST_NUMBER = 9
 """Digits of the place of an event in a stream."""
 _TRUE = ("true", "1")
 _STATES: Mapping[RunState, AnsweredState] = {
+    "queued": "in_progress",
     "running": "failed",
     "success": "completed",
     "pending": "completed",
@@ -63,6 +66,8 @@ _WAIT_SECONDS = 5.0
 
 class ResponsesApi(Api):
     """What the Responses API has beyond other models' APIs."""
+
+    drops_parts = True
 
     def __init__(self) -> None:
         """Creates the handlers of OpenAI's Responses API."""
@@ -81,10 +86,10 @@ class ResponsesApi(Api):
         """See `Api`."""
         return await _resolve_references(call, passes_on=passes_on)
 
-    async def respond_in_progress(self, call: Call, envelope: JsonMap) -> None:
+    async def respond_in_progress(self, call: Call, envelope: JsonMap, state: str) -> None:
         """See `Api`."""
         body = wire.dump_response([], **envelope)
-        await call.respond(wire.dump_unfinished(body, "in_progress", None))
+        await call.respond(wire.dump_unfinished(body, state, None))
 
     def links(self, request: ModelRequest) -> Links:
         """See `Api`."""
@@ -119,11 +124,11 @@ async def show_response(call: Call) -> None:
     if call.query.get("stream", "").lower() in _TRUE:
         await _stream_again(call, answered)
     else:
-        await call.respond(_dump_answer(await settle(call, answered)))
+        await _show_answer(call, await settle(call, answered))
 
 
 async def list_input_items(call: Call) -> None:
-    """Lists the input of a kept answer, a page at a time."""
+    """Lists the input of a kept Responses answer, a page at a time."""
     answered, query = await _find_answer(call), call.query
     most = call.service.limits.conversation_bytes
     chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
@@ -154,8 +159,8 @@ async def list_input_items(call: Call) -> None:
 
 
 def _read_limit(text: str) -> int:
-    """Parses the `limit` of a list of input items, from 1 on. Raises `InvalidRequestError` if
-    invalid."""
+    """Parses the Responses API's `limit` of a list of input items, from 1 on. Raises
+    `InvalidRequestError` if invalid."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_LIMIT
     if not is_number or not 0 < int(text) <= _MOST_ITEMS:
         raise InvalidRequestError(
@@ -182,11 +187,22 @@ async def cancel_response(call: Call) -> None:
         raise InvalidRequestError(
             "the response is not being made in the background, so that it cannot be cancelled"
         )
-    await call.respond(_dump_answer(answered))
+    await _show_answer(call, answered)
+
+
+async def _show_answer(call: Call, answered: Answered) -> None:
+    """Answers with a kept answer as a whole response."""
+    state: str = answered.state
+    if state == "in_progress" and answered.ending is not None:
+        status = await find_status(call, answered)
+        if status is not None and status.state == "queued":
+            state = "queued"
+    await call.respond(_dump_answer(answered, state))
 
 
 async def _stream_again(call: Call, answered: Answered) -> None:
-    """Streams an answer that is made in the background, from where its client lost it.
+    """Streams an answer of the Responses API that is made in the background, from where its client
+    lost it.
 
     Raises:
         InvalidRequestError: it is not made so, or its stream is not kept any more.
@@ -200,16 +216,24 @@ async def _stream_again(call: Call, answered: Answered) -> None:
     envelope = wire.envelope(answered.request, id=answered.id, now=answered.created_at)
     encoder = wire.encoder(**envelope)
     encoder.skip = skip
-    async with aclosing(call.service.runs.pages(status.run_id, paces=True)) as pages:
-        await stream(call, encoder, pages, public_events)
+    client_answer: ClientAnswer | None = None
+    if status.is_durable:
+        # The log has the run as the agent made it.
+        client_answer = ClientAnswer(call, (), answered.request.messages, drops_parts=True)
+
+    def take(page: Sequence[Event]) -> Sequence[Event]:
+        return public_events(page if client_answer is None else client_answer.feed(page))
+
+    async with read_run(call, status.run_id, cancel_on_leave=False) as pages:
+        await stream(call, encoder, pages, take)
 
 
-def _dump_answer(answered: Answered) -> Json:
-    """Returns a kept answer as a whole response."""
+def _dump_answer(answered: Answered, state: str) -> Json:
+    """Returns a kept answer as a whole response. `state`: its own, or `queued`."""
     body = _dump_completed(answered)
-    if answered.state == "completed":
+    if state == "completed":
         return body
-    return wire.dump_unfinished(body, answered.state, answered.error)
+    return wire.dump_unfinished(body, state, answered.error)
 
 
 def _dump_completed(answered: Answered) -> Json:
@@ -229,7 +253,7 @@ def _read_number(call: Call, name: str, default: int) -> int:
 
 
 async def _find_answer(call: Call) -> Answered:
-    """Returns the answer of the id in the path.
+    """Returns the Responses answer of the id in the path.
 
     Raises:
         ModelNotFoundError: there is none that the caller may see.
@@ -245,10 +269,12 @@ async def _find_answer(call: Call) -> Answered:
 
 
 async def settle(call: Call, answered: Answered) -> Answered:
-    """Returns an answer as far as it is by now. One whose process is gone has failed, with what
-    there was of it."""
+    """Returns a Responses answer as far as it is by now. One whose process is gone has failed, with
+    what there was of it."""
     if answered.state != "in_progress":
         return answered
+    if answered.ending is not None:
+        return await call.service.settle(answered)
     status = await find_status(call, answered)
     if status is None:
         if _is_old(call, answered):
@@ -269,8 +295,8 @@ async def settle(call: Call, answered: Answered) -> Answered:
 
 
 async def find_status(call: Call, answered: Answered) -> RunStatus | None:
-    """Returns the status of the run that makes an answer; None if no run does, or if the log has
-    forgotten it."""
+    """Returns the status of the run that makes a Responses answer; None if no run does, or if the
+    log has forgotten it."""
     if answered.run_id is None:
         return None
     try:
@@ -280,7 +306,7 @@ async def find_status(call: Call, answered: Answered) -> RunStatus | None:
 
 
 async def end_answer(call: Call, answered: Answered) -> None:
-    """Ends an answer that is being made, wherever that is, and waits for its end."""
+    """Ends a Responses answer that is being made, wherever that is, and waits for its end."""
     status = await find_status(call, answered)
     if status is None or status.is_over:
         return
@@ -290,10 +316,13 @@ async def end_answer(call: Call, answered: Answered) -> None:
         async with aclosing(runs.pages(status.run_id, status.end)) as pages:
             async for _ in pages:
                 pass
+        # What is deleted would else come back.
+        if status.is_durable:
+            await wait_for_job(call.service, KEEP, status.run_id, None)
 
 
 async def _load_from_log(call: Call, answered: Answered, status: RunStatus) -> Answered:
-    """Returns an answer as the log has it."""
+    """Returns a Responses answer as the run log has it."""
     events: list[Event] = []
     async with aclosing(call.service.runs.stored_events(status)) as pages:
         async for page in pages:
@@ -318,7 +347,7 @@ async def _load_from_log(call: Call, answered: Answered, status: RunStatus) -> A
 
 
 def _is_old(call: Call, answered: Answered) -> bool:
-    """True if no process can be making the answer any more."""
+    """True if no process can be making the Responses answer any more."""
     limit = call.service.limits.run_seconds
     age = (call.now - answered.created_at).total_seconds()
     return limit is not None and age > limit + _GRACE_SECONDS
@@ -357,8 +386,8 @@ def _read_links(request: ModelRequest) -> Links:
 
 
 async def _resolve_references(call: Call, *, passes_on: bool) -> Call:
-    """Returns the call with the items that its body names. `passes_on`: those that are not kept are
-    left to the provider.
+    """Returns the call of the Responses API with the items that its body names. `passes_on`: those
+    that are not kept are left to the provider.
 
     Raises:
         InvalidRequestError: one is not kept, or is another's, or is named twice.

@@ -8,11 +8,9 @@ whether its client stays or leaves. A2A begins and reads its runs by the same fu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-import anyio
 import msgspec
 
 from dragoman.codec.json_values import if_object, if_text
@@ -20,13 +18,15 @@ from dragoman.errors import DragomanError, InvalidRequestError, ModelNotFoundErr
 from dragoman.event import Event
 from dragoman.message import Message, Role
 from dragoman.request import RunRequest
+from dragoman.runs.requests import RunTerms
 from dragoman.serve.apis.cards import abilities_of, card_of
 from dragoman.serve.core.agent_protocol_turn import change_memory, join_turn
 from dragoman.serve.core.agents import ServedAgent, choose_model, find_agent
 from dragoman.serve.core.answer_record import Record, RunFollower, latest_key
-from dragoman.serve.core.background import check_room
+from dragoman.serve.core.background import check_room, read_run
 from dragoman.serve.core.call import Api, Call, Handler
 from dragoman.serve.core.client_events import ClientEvents
+from dragoman.serve.core.enqueueing import enqueue_run
 from dragoman.serve.core.policy import apply_policy
 from dragoman.serve.core.stream import BytesEncoder, stream
 from dragoman.serve.core.threads import resource_of, thread_id
@@ -37,7 +37,7 @@ from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import ai_sdk
 from dragoman.wires.wire import ProtocolWire
 
-__all__ = ["AiSdkApi", "HANDLERS", "begin_run", "is_logged", "read_run"]
+__all__ = ["AiSdkApi", "HANDLERS", "begin_run", "is_logged", "settle_thread"]
 
 _SSE = "text/event-stream"
 
@@ -69,7 +69,7 @@ async def attach(call: Call) -> None:
 
 
 async def cancel_run(call: Call) -> None:
-    """Cancels a run of an agent protocol."""
+    """Cancels a run that a client of an agent protocol began."""
     answered = await _find_run(call)
     if answered is None or answered.run_id is None:
         raise _unknown_run_error(call)
@@ -78,7 +78,7 @@ async def cancel_run(call: Call) -> None:
 
 
 async def show_capabilities(call: Call) -> None:
-    """Says what an agent can do, as the wire words it."""
+    """Says what an agent, whose runs this API starts, can do, as the wire words it."""
     served = find_agent(call, call.parameters.get("model", ""))
     await call.respond(
         call.served.dump_capabilities(card_of(call, served), abilities_of(call, served))
@@ -146,7 +146,9 @@ async def begin_run(
         ContextLengthError: the conversation is too long.
         DragomanError: the run cannot begin.
     """
-    check_room(call)
+    if not call.service.durable:
+        check_room(call)
+    await settle_thread(call, request.thread_id)
     agent, limits = served.agent, call.service.limits
     check_request(request, limits)
     admitted, losses = apply_policy(request, call.wire.name, served.policy, agent.all_tools)
@@ -170,6 +172,8 @@ async def begin_run(
     )
     check_request(run_request, limits)
     record = Record.of_run(call, turn, served.name, request, shown=shown, progress=progress)
+    if call.service.durable:
+        return await _enqueue(call, served, run_request, turn, record)
     deadline = _Deadline(call)
 
     async def end(result: Any, last: Any) -> None:
@@ -200,22 +204,37 @@ async def begin_run(
     return run_id
 
 
-@asynccontextmanager
-async def read_run(
-    call: Call, run_id: str, *, cancel_on_leave: bool
-) -> AsyncGenerator[AsyncIterator[Sequence[Event]]]:
-    """Gives the events of a run from its first to its end, by the page, for as long as its client
-    stays. A client that reads slowly holds the run back. `cancel_on_leave`: the run ends if the
-    client leaves before it does."""
-    is_over = False
-    try:
-        async with aclosing(call.service.runs.pages(run_id, paces=True)) as pages:
-            yield pages
-        is_over = True
-    finally:
-        if cancel_on_leave and not is_over:
-            with anyio.CancelScope(shield=True):
-                await call.service.runs.cancel(run_id)
+async def _enqueue(
+    call: Call, served: ServedAgent, request: RunRequest, turn: Turn, record: Record
+) -> str:
+    """Enqueues the run that answers a request. Returns its id. See `begin_run`."""
+    agent, schema = served.agent, served.policy.output_schema
+    # What is wrong with the request is said at once, and not by whoever drives the run.
+    agent.run(
+        request,
+        model=served.model,
+        trusted_history=turn.is_trusted,
+        output_schema=schema,
+        claim=call.service.log.claim,
+    )
+    terms = RunTerms(
+        trusted=turn.is_trusted, output_events=schema is not None, model=served.stored_model
+    )
+    request = request.replace(output_schema=schema)
+    with store_deadline(call.service.limits):
+        await change_memory(agent, turn, resource_of(call))
+        await enqueue_run(call, agent, request, terms, record, always=True)
+    return call.id
+
+
+async def settle_thread(call: Call, name: str | None) -> None:
+    """Keeps the latest answer of a conversation if its durable run is over, and its server died before
+    it kept the answer. `name`: the client's name of the conversation."""
+    if call.service.durable and name:
+        thread = latest_key(thread_id(resource_of(call), name))
+        latest = await call.service.answers.find(call.caller.id, [thread])
+        if latest is not None:
+            await call.service.settle(latest)
 
 
 async def is_logged(call: Call, run_id: str | None) -> bool:
@@ -256,13 +275,14 @@ class _NumberedEncoder:
     the last frame that it got."""
 
     def __init__(self, encoder: BytesEncoder, skip: int, *, is_sse: bool) -> None:
-        """Creates an encoder that numbers frames. `skip`: how many events the client already has.
-        `is_sse`: True if frames are Server-Sent Events, which have room for a number."""
+        """Creates an encoder that numbers the frames of a run. `skip`: how many events the
+        client already has. `is_sse`: True if frames are Server-Sent Events, which have room for
+        a number."""
         self._encoder, self._skip, self._is_sse = encoder, skip, is_sse
         self._count = 0
 
     def feed(self, event: Event) -> bytes:
-        """See `Encoder`."""
+        """Encodes an event of a run, with a number. See `Encoder`."""
         data = self._encoder.feed(event)
         self._count += 1
         if self._count <= self._skip:
@@ -277,7 +297,7 @@ class _NumberedEncoder:
 
 
 def _number_frames(data: bytes, number: int) -> bytes:
-    """Puts the number in front of the last of an event's frames."""
+    """Puts the number in front of the last of the frames of a run's event."""
     if not data.endswith(b"\n\n"):
         return data
     if data.count(b"\n\n") > 1:
@@ -329,8 +349,8 @@ async def _request_of(call: Call, answered: Answered, *, goes_on: bool) -> RunRe
 
 
 def _without_native(message: Message) -> Message:
-    """Returns a client's message without native fields and origin, which only the server may
-    set."""
+    """Returns a message of a client's run request without native fields and origin, which only the
+    server may set."""
     content = [
         msgspec.structs.replace(piece, native=None) if piece.native else piece
         for piece in message.content
@@ -339,7 +359,7 @@ def _without_native(message: Message) -> Message:
 
 
 def _with_ids(call: Call, turn: Turn) -> Turn:
-    """Gives every message that is kept an id, the same in each protocol."""
+    """Gives every message of a run's request that is kept an id, the same in each protocol."""
     new_id: Callable[[], str] = call.service.new_id
     messages_by_id = {
         id(message): message if message.id else message.replace(id=new_id())
@@ -366,7 +386,8 @@ async def _find_run(call: Call) -> Answered | None:
 
 
 def _read_offset(call: Call) -> int:
-    """Returns the number of events that a reconnecting client already has, from header or query."""
+    """Returns the number of a run's events that a reconnecting client already has, from header or
+    query."""
     text = call.headers.get("last-event-id") or call.query.get("from") or "0"
     if not (text.isascii() and text.isdigit() and len(text) < 12):
         raise InvalidRequestError(f"the offset must be a number of events, not {text!r:.20}")

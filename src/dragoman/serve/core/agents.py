@@ -27,20 +27,26 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
+from dragoman.loss import Loss
 from dragoman.media_request import MediaKind, MediaRequest
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.memory_store import MemoryStore
+from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
+from dragoman.model.tokens import TokenCount, request_tokens
 from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
+from dragoman.runs.requests import RunTerms
 from dragoman.serve.core.answer_record import Record, find_waiting_task
+from dragoman.serve.core.background import read_answer
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.client_events import ClientAnswer
+from dragoman.serve.core.enqueueing import enqueue_run
 from dragoman.serve.core.policy import AgentPolicy, apply_policy, blame_client, client_tools
 from dragoman.serve.core.threads import resource_of
-from dragoman.serve.core.turn import Turn, join_memory, make_claim
+from dragoman.serve.core.turn import Turn, conversation_to_claim, join_memory, make_claim
 from dragoman.serve.http.call_metrics import find_offered_name
 
 __all__ = ["AgentBackend", "ServedAgent", "choose_model", "find_agent"]
@@ -62,9 +68,15 @@ class AgentBackend:
     """What its provider keeps is the agent's."""
 
     def __init__(
-        self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None
+        self,
+        agents: Agent[Any] | Mapping[str, Agent[Any]],
+        policy: AgentPolicy | None = None,
+        *,
+        is_durable: bool = False,
     ) -> None:
-        """Raises:
+        """Makes the backend. `is_durable`: runs are enqueued, and any process may drive them.
+
+        Raises:
         SettingsError: there is no agent, or a name is none.
         TypeError: something is no agent, or no policy.
         """
@@ -91,6 +103,16 @@ class AgentBackend:
         else:
             self._agents = {agents.model.partition("?")[0]: agents}
         self._policy = policy or AgentPolicy()
+        if is_durable and not all(isinstance(model, str) for model in self._policy.models):
+            raise SettingsError(
+                "AgentPolicy(models=…) with durable runs takes model strings: a record of a provider cannot be stored"
+            )
+        self.is_durable = is_durable
+
+    @property
+    def agents(self) -> Mapping[str, Agent[Any]]:
+        """Returns the agents by the names under which their runs are enqueued."""
+        return self._agents
 
     @property
     def names(self) -> Sequence[str]:
@@ -114,6 +136,12 @@ class AgentBackend:
         """See `Offer`."""
         memories = [agent.memory for agent in self._agents.values() if agent.memory is not None]
         return [memory.working_memory for memory in memories if memory.working_memory is not None]
+
+    @property
+    def has_threads_in_memory(self) -> bool:
+        """See `Offer`."""
+        memories = [agent.memory for agent in self._agents.values()]
+        return any(memory and isinstance(memory.store, MemoryStore) for memory in memories)
 
     @property
     def detaches(self) -> bool:
@@ -144,13 +172,8 @@ class AgentBackend:
     ) -> AsyncGenerator[list[Event], None]:
         """Yields a run as its client may see it: the agent's own calls are hidden, the client's
         tools wait for the client."""
-        served, claim = self._find(turn.model_request.model), make_claim(call, turn)
-        agent = served.agent
-        turn = _without_cache_marks(turn)
-        request, losses = apply_policy(
-            turn.model_request, call.wire.name, self._policy, agent.all_tools
-        )
-        turn = await _join_turn(agent, call, turn, request)
+        claim = make_claim(call, turn)
+        served, turn, request, losses = await self._admit_turn(call, turn)
         record.follow(turn)
         run = _make_run(served, call, turn, request, claim)
         client_answer = ClientAnswer(call, losses, turn.new)
@@ -168,6 +191,52 @@ class AgentBackend:
                 if events := client_answer.feed(step.events):
                     yield events
 
+    async def enqueue(
+        self, call: Call, turn: Turn, record: Record, *, background: bool
+    ) -> AsyncGenerator[list[Event], None]:
+        """Enqueues the run that answers a request. Returns its events as the client may see them.
+        `background`: see `Links`.
+
+        Raises:
+            OverloadedError: as many runs wait and go on as may.
+            StoreError: the answer cannot be kept.
+            RunLogError: the log refuses the run.
+            DragomanError: the run cannot begin.
+        """
+        conversation = conversation_to_claim(call, turn)
+        served, turn, request, losses = await self._admit_turn(call, turn)
+        record.follow(turn)
+        # What is wrong with the request is said at once, and not by whoever drives the run.
+        _make_run(served, call, turn, request, make_claim(call, turn))
+        terms = RunTerms(
+            trusted=turn.is_trusted, conversation=conversation, model=served.stored_model
+        )
+        always = background or self.detaches
+        run_request = _make_request(call, turn, request)
+        run_request = run_request.replace(output_schema=request.output_schema)
+        await enqueue_run(call, served.agent, run_request, terms, record, always=always)
+        drops_parts = call.api.drops_parts
+        client_answer = ClientAnswer(call, losses, turn.new, drops_parts=drops_parts)
+        return read_answer(
+            call,
+            client_answer.feed,
+            lambda error: blame_client(error, request.tools),
+            whole=not turn.model_request.stream,
+            cancel_on_leave=not always,
+        )
+
+    async def _admit_turn(
+        self, call: Call, turn: Turn
+    ) -> tuple[ServedAgent, Turn, ModelRequest, list[Loss]]:
+        """Returns the agent, the turn as the run goes on with it, the request as far as the policy lets
+        it through, and what is left out of it."""
+        served, turn = self._find(turn.model_request.model), _without_cache_marks(turn)
+        agent = served.agent
+        request, losses = apply_policy(
+            turn.model_request, call.wire.name, self._policy, agent.all_tools
+        )
+        return served, await _join_turn(agent, call, turn, request), request, losses
+
     async def close(self) -> None:
         """Gives back the connections of the agents."""
         for agent in self._agents.values():
@@ -176,6 +245,10 @@ class AgentBackend:
     def get_served(self, name: str) -> ServedAgent:
         """Returns what answers to a name that is served."""
         return self._find(name)
+
+    async def count_tokens(self, call: Call, request: ModelRequest) -> TokenCount:  # noqa: ARG002 the protocol's
+        """See `Backend`. What the agent adds to a conversation is not the client's to know."""
+        return TokenCount(request_tokens(request), is_estimate=True)
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
@@ -238,23 +311,14 @@ async def _join_turn(agent: Agent[Any], call: Call, turn: Turn, request: ModelRe
 def _make_run(
     served: ServedAgent, call: Call, turn: Turn, request: ModelRequest, claim: Claim
 ) -> Run[Any]:
-    """Returns the run that answers a request.
+    """Returns the run of the served agent that answers a request.
 
     Raises:
         InvalidRequestError: the agent gives no answers by a schema.
     """
-    run_request = RunRequest(
-        (*turn.before, *turn.new),
-        run_id=call.id,
-        thread_id=turn.thread_id,
-        resource_id=resource_of(call),
-        tools=client_tools(request),
-        resume=turn.resumes,
-        settings=request.settings,
-    )
     try:
         return served.agent.run(
-            run_request,
+            _make_request(call, turn, request),
             model=served.model,
             output_schema=request.output_schema,
             trusted_history=turn.is_trusted,
@@ -269,6 +333,19 @@ def _make_run(
         ) from error
 
 
+def _make_request(call: Call, turn: Turn, request: ModelRequest) -> RunRequest:
+    """Returns what the agent is asked. `request`: as far as the policy lets it through."""
+    return RunRequest(
+        (*turn.before, *turn.new),
+        run_id=call.id,
+        thread_id=turn.thread_id,
+        resource_id=resource_of(call),
+        tools=client_tools(request),
+        resume=turn.resumes,
+        settings=request.settings,
+    )
+
+
 class ServedAgent(msgspec.Struct, frozen=True):
     """An agent that a client may ask."""
 
@@ -280,6 +357,11 @@ class ServedAgent(msgspec.Struct, frozen=True):
     """What clients may change of its runs."""
     model: str | Provider | None = None
     """The model that the client chose; `None`: the agent's own."""
+
+    @property
+    def stored_model(self) -> str | None:
+        """Returns the model as a log holds it."""
+        return self.model if isinstance(self.model, str) else None
 
 
 def find_agent(call: Call, name: str = "") -> ServedAgent:
@@ -327,8 +409,8 @@ def _check_name(name: object) -> None:
 
 
 def _without_cache_marks(turn: Turn) -> Turn:
-    """Returns the conversation without a client's cache marks. If there were some, and no setting
-    says it, the request asks for the cache.
+    """Returns the conversation as an agent gets it, without a client's cache marks. If there were
+    some, and no setting says it, the request asks for the cache.
 
     A client moves its marks along with its conversation, of which an agent has its own copy, with
     messages that the client never saw: there they would stay in their old places, one more each
@@ -354,7 +436,8 @@ def _with_cache(request: ModelRequest) -> ModelRequest:
 
 
 def _unmark_message(message: Message) -> Message:
-    """Returns a client's message without cache marks, in its content and in its own fields."""
+    """Returns a client's message as an agent gets it, without cache marks, in its content and in
+    its own fields."""
     content = [_unmark_piece(piece) for piece in message.content]
     if not all(map(is_, content, message.content)):
         message = message.replace(content=tuple(content))
@@ -362,7 +445,8 @@ def _unmark_message(message: Message) -> Message:
 
 
 def _unmark_piece(piece: Content) -> Content:
-    """Returns a piece of content without cache marks, also in the parts of a tool result."""
+    """Returns a piece of content as an agent gets it, without cache marks, also in the parts of a
+    tool result."""
     if isinstance(piece, ToolResultPart) and piece.is_content:
         result: Sequence[Any] = [_unmark(inner) for inner in piece.result]
         if not all(map(is_, result, piece.result)):
@@ -371,7 +455,7 @@ def _unmark_piece(piece: Content) -> Content:
 
 
 def _unmark(bearer: Bearer) -> Bearer:
-    """Returns a value without cache marks in its native fields."""
+    """Returns a value as an agent gets it, without cache marks in its native fields."""
     native = bearer.native
     if not native or not any(
         _CACHE_MARK in fields for fields in native.values() if isinstance(fields, dict)

@@ -23,15 +23,21 @@ from dragoman.interrupt import Interrupt
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest, RunRequest, Settings
 from dragoman.result import ChatResult
-from dragoman.serve.core.call import Call, Links
+from dragoman.serve.core.call import Api, Call, Links
 from dragoman.serve.core.model_api_turn import lasting_texts
-from dragoman.serve.core.threads import resource_of, scope_of
+from dragoman.serve.core.threads import resource_of, scope_of, user_of
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.store.answer_store import NoAnswers
 from dragoman.serve.store.keep_answer import begin_answer, find_conversation, keep_answer
-from dragoman.serve.store.stored_answer import Answered, AnsweredState, keys_of
+from dragoman.serve.store.stored_answer import (
+    Answered,
+    AnsweredState,
+    Ending,
+    begin_ending,
+    keys_of,
+)
 
-__all__ = ["RunFollower", "Record", "find_waiting_task", "latest_key"]
+__all__ = ["RunFollower", "Record", "find_waiting_task", "latest_key", "list_keys", "state_of"]
 
 _UNCOMPACTED = 1024
 """Events of an answer that are held as they came."""
@@ -185,8 +191,34 @@ class Record:
                 thread = [latest_key(self._turn.thread_id)]
             else:
                 thread = []
-            keys = [*thread, *self._run_keys()]
+            keys = [*thread, *_run_keys(begun)]
             await keep_answer(self._store, begun, keys, seconds=self._seconds)
+        self.wake_task()
+
+    async def begin_durable(self, *, always: bool) -> None:
+        """Keeps that a durable run makes the answer, with all that keeps its end in any process.
+        `always`: see `Ending`.
+
+        Raises:
+            StoreError: it is not kept.
+        """
+        turn, begun = self._turn, self._with_ids()
+        keys = _run_keys(begun)
+        if begun.asked is None:
+            ending = begin_ending(turn.shown, self._scope)
+            begun = msgspec.structs.replace(begun, request=self._request_to_store())
+        else:
+            ending = Ending()
+            # A conversation goes on from an answer only at its end.
+            keys = [latest_key(turn.thread_id), *keys]
+        ending = msgspec.structs.replace(
+            ending,
+            user=user_of(self._call),
+            question_ids=tuple([message.id for message in turn.new if message.id]),
+            always=always,
+        )
+        begun = msgspec.structs.replace(begun, run_id=begun.id, ending=ending)
+        await begin_answer(self._store, begun, keys, seconds=self._seconds)
         self.wake_task()
 
     async def forget(self) -> None:
@@ -226,12 +258,12 @@ class Record:
         await self._keep_record(answered, keys)
 
     async def end_run(self, result: ChatResult[str], last: RunFinished | RunError) -> None:
-        """Keeps what a run gave. `last`: the event that ended it."""
+        """Keeps in the record what a run answered. `last`: the event that ended it."""
         self.note(result)
         answered = msgspec.structs.replace(
             self._with_ids(),
             output=self._output,
-            state=_state_of(result),
+            state=state_of(result),
             refused=isinstance(last, RunError) and isinstance(last.error, ContentRefusedError),
             updated_at=self._call.service.clock(),
             usage=result.usage,
@@ -248,12 +280,7 @@ class Record:
 
     async def _keep_record(self, answered: Answered, keys: Sequence[str]) -> None:
         """Saves the answer's record under all of its keys: conversation, run and thread."""
-        if answered.thread_id:
-            thread = [f"thread:{answered.thread_id}"]
-        else:
-            thread = []
-        further = self._call.api.answer_keys(answered)
-        all_keys = [*keys, *thread, *self._run_keys(), *further]
+        all_keys = [*keys, *list_keys(self._call.api, answered)]
         await keep_answer(self._store, answered, all_keys, seconds=self._seconds)
         self.wake_task()
 
@@ -266,18 +293,9 @@ class Record:
             run_id=self.run_id,
         )
 
-    def _run_keys(self) -> list[str]:
-        """Returns the keys by the client's own names for the run and its task."""
-        asked = self._answered.asked
-        if asked is not None and asked.run_id:
-            run = [f"run:{asked.run_id}"]
-        else:
-            run = []
-        return [*run, *([f"task:{self.task_id}"] if self.task_id else [])]
-
     def _request_to_store(self) -> ModelRequest:
-        """Returns the request: complete if the client can fetch it, else only what the conversation
-        gains by it."""
+        """Returns the request for the record: complete if the client can fetch it, else only what
+        the conversation gains by it."""
         request = self._answered.request
         if not (self._answered.shared and self._call.gives_answers):
             return ModelRequest(request.model, self._turn.new, wire=request.wire)
@@ -286,9 +304,25 @@ class Record:
         return request.replace(messages=(*system, *self._turn.new))
 
 
+def list_keys(api: Api, answered: Answered) -> list[str]:
+    """Returns the keys of an answer that is over, beside those of its conversation's words."""
+    thread = [f"thread:{answered.thread_id}"] if answered.thread_id else []
+    return [*thread, *_run_keys(answered), *api.answer_keys(answered)]
+
+
+def _run_keys(answered: Answered) -> list[str]:
+    """Returns the keys by the client's own names for the run and its task."""
+    asked, keys = answered.asked, list[str]()
+    if asked is not None and asked.run_id:
+        keys.append(f"run:{asked.run_id}")
+    if answered.task_id:
+        keys.append(f"task:{answered.task_id}")
+    return keys
+
+
 async def find_waiting_task(call: Call, thread: str) -> str | None:
-    """Returns the id of the task that waits in a conversation; None if there is none, or if the
-    store fails."""
+    """Returns from the answer records the id of the task that waits in a conversation; None if
+    there is none, or if the store fails."""
     limits = call.service.limits
     chain = await find_conversation(
         call.service.answers, call.caller.id, [f"thread:{thread}"], limits
@@ -298,8 +332,8 @@ async def find_waiting_task(call: Call, thread: str) -> str | None:
     return None
 
 
-def _state_of(result: ChatResult[str]) -> AnsweredState:
-    """Returns the stored state for a result: completed, failed or cancelled."""
+def state_of(result: ChatResult[str]) -> AnsweredState:
+    """Returns the record's state for a result: completed, failed or cancelled."""
     reason = str(result.finish_reason or "")
     if reason == "cancelled":
         return "cancelled"

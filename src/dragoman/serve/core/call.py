@@ -108,6 +108,9 @@ class Api:
 
     id_header = "x-request-id"
     """Header in which its clients look for the id of a request, in lower case."""
+    drops_parts = False
+    """True if a stream can go on after some of what it told was retracted, and its end tells the
+    answer without that."""
     stream_headers: Mapping[str, str] = {}
     """Headers of a streamed run, beside its type."""
 
@@ -135,9 +138,14 @@ class Api:
         """Returns what a request says of answers that are kept."""
         return Links(request)
 
-    async def respond_in_progress(self, call: Call, envelope: JsonMap) -> None:
-        """Answers with an answer that is still being made in the background."""
+    async def respond_in_progress(self, call: Call, envelope: JsonMap, state: str) -> None:
+        """Answers with an answer that is still being made in the background. `state`: `queued` or
+        `in_progress`."""
         raise NotImplementedError("only an API whose requests ask for it gives such answers")
+
+    async def end(self, call: Call, answered: Answered) -> Answered:  # noqa: ARG002
+        """Returns the answer of a durable run that is over, with what the API keeps beside it."""
+        return answered
 
     def regenerates(self, request: RunRequest) -> str | None:  # noqa: ARG002
         """Returns the id of the message that is to be made anew; empty: the last answer; None:

@@ -37,7 +37,14 @@ from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import RESERVED, dump_interrupt
 from dragoman.serve.core.threads import name_of, resource_of
 
-__all__ = ["ClientAnswer", "ClientEvents", "show_event", "show_events"]
+__all__ = [
+    "ClientAnswer",
+    "ClientEvents",
+    "make_filter",
+    "show_event",
+    "show_events",
+    "without_native",
+]
 
 _LAST_INDEX = 1_000_000
 """Index of a part behind all that a model's message has."""
@@ -51,7 +58,7 @@ class ClientEvents:
 
     def __init__(self, call: Call) -> None:
         self._resource = resource_of(call)
-        self._working = _make_filter(call)
+        self._working = make_filter(call)
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Returns what the client gets of events."""
@@ -77,8 +84,11 @@ def show_events(call: Call, events: Sequence[Event]) -> list[Event]:
     return ClientEvents(call).feed(events)
 
 
-def _make_filter(call: Call) -> WorkingFilter | None:
+def make_filter(call: Call) -> WorkingFilter | None:
     """Returns what hides working memories from clients, or None if no agent has one."""
+    if call.service.durable:
+        # Another server may have other agents, and has to show the same of a run.
+        return WorkingFilter(tags=True)
     settings = [memory for backend in call.service.backends for memory in backend.working_memories]
     if not settings:
         return None
@@ -94,7 +104,7 @@ def show_event(event: Event) -> Event:
     if isinstance(event, StepFinished) and event.losses:
         return _replace(event, losses=_neutral_losses(event.losses))
     if isinstance(event, PartStarted | PartFinished):
-        part = _without_native(event.part)
+        part = without_native(event.part)
         if part is event.part:
             return event
         return _replace(event, part=part)
@@ -103,8 +113,9 @@ def show_event(event: Event) -> Event:
     return event
 
 
-def _without_native(part: Any) -> Any:
-    """Returns a part without the native fields that tell of the agent's provider."""
+def without_native(part: Any) -> Any:
+    """Returns a part as the client's events have it, without the native fields that tell of the
+    agent's provider."""
     # These are nothing but their `native`.
     if isinstance(part, ProviderPart | MarkPart):
         return part
@@ -126,15 +137,21 @@ class ClientAnswer:
     """The answer that a client of a model's API gets of a run: feed it the run's events."""
 
     def __init__(
-        self, call: Call, losses: Sequence[Loss] = (), question: Sequence[Message] = ()
+        self,
+        call: Call,
+        losses: Sequence[Loss] = (),
+        question: Sequence[Message] = (),
+        *,
+        drops_parts: bool = False,
     ) -> None:
         """Creates the answer. `losses`: what of the client's request is left out, reported at the
-        answer's start. `question`: the client's messages, which a run tells first."""
+        answer's start. `question`: the client's messages, which a run tells first. `drops_parts`: see
+        `Visible`."""
         # Results in it count for how the answer goes on.
         self._question_ids = {message.id for message in question if not message.tool_results}
         self._call, self._losses = call, tuple(losses)
-        self._view, self._inner = Visible(), InnerRuns()
-        self._working = _make_filter(call)
+        self._view, self._inner = Visible(drops_parts=drops_parts), InnerRuns()
+        self._working = make_filter(call)
         self._answer_id: str | None = None
         """Id of the client's answer."""
         self._speaks = False

@@ -100,8 +100,8 @@ def load_interrupt(piece: Content, api: Api) -> Interrupt | None:
 
 
 def sign_resume(resume: Resume, interrupt: Interrupt) -> Resume:
-    """Returns an answer with the signature and the data of what was asked, which the client's
-    format may have no room for."""
+    """Returns an answer to an interrupt with the signature and the data of what was asked, which
+    the client's format may have no room for."""
     return msgspec.structs.replace(
         resume,
         signature=resume.signature or interrupt.signature,
@@ -124,7 +124,7 @@ def select_waiting(pending: Sequence[Interrupt]) -> dict[str, Interrupt]:
 def split_resumes(
     messages: Sequence[Message], waiting: Mapping[str, Interrupt], api: Api
 ) -> tuple[list[Message], list[Resume]]:
-    """Returns the messages without the client's answers to what is waited for, and these answers.
+    """Returns the messages without the client's answers to interrupts, and these answers.
     `waiting`: by the id that the answer has.
 
     Raises:
@@ -165,8 +165,8 @@ def remove_interrupts(messages: Sequence[Message], api: Api) -> list[Message]:
 def restore_asked_calls(
     messages: Sequence[Message], api: Api
 ) -> tuple[list[Message], list[Resume]]:
-    """Returns the conversation with the calls that were asked about in the last answer, and what
-    the client answered. All of it may be made up.
+    """Returns the conversation with the calls that interrupts of the last answer asked about, and
+    what the client answered. All of it may be made up.
 
     Raises:
         InvalidRequestError: an answer cannot be understood.
@@ -201,7 +201,8 @@ def restore_asked_calls(
 
 
 def _replace_content(message: Message, content: Sequence[Content]) -> list[Message]:
-    """Returns the message with what remains of its content; nothing if nothing remains."""
+    """Returns the message, without its interrupts, with what remains of its content; nothing if
+    nothing remains."""
     if len(content) == len(message.content):
         return [message]
     if content:
@@ -235,7 +236,7 @@ def _is_answer(piece: Content, ids: set[str], api: Api) -> bool:
 
 
 def _load_resume(piece: Content, waiting: Mapping[str, Interrupt], api: Api) -> Resume | None:
-    """Returns the client's answer, if a piece is one."""
+    """Returns the client's answer to an interrupt, if a piece is one."""
     if isinstance(piece, ProviderPart):
         resume = api.load_resume(piece)
         if resume is None:
@@ -266,9 +267,9 @@ def _answer_by_result(interrupt: Interrupt, result: ToolResultPart) -> Resume:
 
 
 def _takes_text(schema: JsonMap) -> bool:
-    """True if an answer may be a text, as far as the top of the schema says. The schema may be one
-    that the client made up, so it is not evaluated here: what was signed is checked when the run
-    goes on."""
+    """True if the answer to an interrupt may be a text, as far as the top of the schema says. The
+    schema may be one that the client made up, so it is not evaluated here: what was signed is
+    checked when the run goes on."""
     types = schema.get("type")
     if types is None and ("enum" in schema or "const" in schema):
         choices = [*if_list(schema.get("enum"))[:_MOST_OPTIONS], schema.get("const")]
@@ -280,8 +281,8 @@ def _takes_text(schema: JsonMap) -> bool:
 
 
 def _load_approval(interrupt: Interrupt, value: Any) -> Resume:
-    """Returns the answer to an approval from a boolean or an object. Raises `InvalidRequestError`
-    if invalid."""
+    """Returns the answer to an interrupt (approval) from a boolean or an object. Raises
+    `InvalidRequestError` if invalid."""
     fields: JsonMap = if_object(value)
     if isinstance(value, bool):
         fields = {"approved": value}
@@ -302,7 +303,7 @@ def _load_approval(interrupt: Interrupt, value: Any) -> Resume:
 
 
 def _read_result(result: Any) -> tuple[Any, Any]:
-    """Returns a result as it is, and as the JSON that its text says."""
+    """Returns a result that answers an interrupt as it is, and as the JSON that its text says."""
     if isinstance(result, tuple):
         pieces = cast("tuple[Content, ...]", result)
         result = "".join([piece.text for piece in pieces if isinstance(piece, TextPart)])

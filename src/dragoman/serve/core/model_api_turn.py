@@ -102,6 +102,9 @@ async def _load_chain(call: Call, answer_id: str) -> list[Answered]:
         InvalidRequestError: it, or one that it goes on from, is not there.
     """
     chain = await _chain_of(call, answer_id)
+    if chain and chain[-1].ending is not None:
+        await call.service.settle(chain[-1])
+        chain = await _chain_of(call, answer_id)
     if not chain or not chain[-1].shared or chain[-1].state == "in_progress":
         problem = f"Previous response with id {answer_id!r:.80} not found"
     elif chain[0].parent is not None:

@@ -99,9 +99,9 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
         for model in self.models:
             if model_string(model) == name:
                 return model
-        known = ", ".join(self.model_names) or "none"
+        names = ", ".join(self.model_names) or "none"
         raise InvalidRequestError(
-            f"the model {name!r:.200} cannot be chosen here; there are: {known}"
+            f"the model {name!r:.200} cannot be chosen here; there are: {names}"
         ).at(field="model")
 
 
@@ -139,8 +139,9 @@ def client_tools(request: ModelRequest) -> tuple[ToolSpec, ...]:
 
 
 def blame_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -> DragomanError:
-    """Returns what a run failed with, as the client's fault if one of its tools has a name that is
-    taken: the tools of sets are known only once the run has begun."""
+    """Returns what a run failed with as the fault of the client, whose tools the policy let in, if
+    one of its tools has a name that is taken: the tools of sets are known only once the run has
+    begun."""
     if not isinstance(error, ToolError):
         return error
     name = next((tool.name for tool in tools if f"named {tool.name!r}" in error.message), None)
@@ -150,8 +151,9 @@ def blame_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -
 def check_results(
     before: Sequence[Message], new: Sequence[Message], resumes: Sequence[Resume], *, trusted: bool
 ) -> None:
-    """Refuses results of calls that the client was not given, and calls of its own, or made up by
-    it, that it leaves without one. `trusted`: the messages before are as this server kept them.
+    """Refuses under every policy results of calls that the client was not given, and calls of its
+    own, or made up by it, that it leaves without one. `trusted`: the messages before are as this
+    server kept them.
 
     Raises:
         InvalidRequestError: there is one.
@@ -176,7 +178,8 @@ def check_results(
 def _check_answered(
     before: Sequence[Message], new: Sequence[Message], resumed: set[str], *, trusted: bool
 ) -> None:
-    """Raises an error if the client leaves calls open that only it can answer."""
+    """Raises an error if the client leaves calls open that only it can answer, whatever the
+    policy."""
     messages = [*before, *new]
     # New words from the user close open calls: repair answers them.
     if has_new_prompt(messages):
@@ -194,7 +197,7 @@ def _check_answered(
 
 
 def foreign_result_error(call_id: str) -> InvalidRequestError:
-    """Returns the error for a result of a call that the client was not asked to run."""
+    """Returns the policy's error for a result of a call that the client was not asked to run."""
     return InvalidRequestError(
         f"the result for {call_id!r:.100} answers no call that waits for the client; send results of its own calls alone"
     )
@@ -246,8 +249,8 @@ def _admit_tools(
 
 
 def _check_names(tools: Sequence[ToolSpec], agent_names: Collection[str]) -> None:
-    """Raises `InvalidRequestError` if tools of a client lack a name, share one, or use one of the
-    agent's."""
+    """Raises `InvalidRequestError` if tools of a client that the policy admits lack a name, share
+    one, or use one of the agent's."""
     names: set[str] = set()
     for tool in tools:
         if not tool.name:
@@ -288,8 +291,8 @@ def _admit_settings(
 def _apply_tool_choice(
     tools: tuple[ToolSpec, ...], settings: Settings, losses: list[Loss]
 ) -> tuple[tuple[ToolSpec, ...], Settings]:
-    """Returns the tools and settings that a client's `tool_choice` leaves. A client chooses among
-    its own tools only."""
+    """Returns the tools and settings that, by the policy, a client's `tool_choice` leaves. A client
+    chooses among its own tools only."""
     choice = settings.tool_choice
     if choice is None:
         return tools, settings

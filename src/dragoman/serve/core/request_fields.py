@@ -73,7 +73,8 @@ _NOT_SHARED = "it may name what others have in the provider's account, and is pa
 
 
 def limit_candidates(request: ModelRequest, wire: str) -> tuple[ModelRequest, list[Loss]]:
-    """Returns the request for one answer, for which alone every response has room, and the loss."""
+    """Returns the client's request with the fields for one answer, for which alone every response
+    has room, and the loss."""
     path = _fields_of(wire).candidates
     count = _get_path(request.options, path) if path else None
     if count is None or (type(count) is int and count <= 1):
@@ -140,7 +141,7 @@ def admit_fields(call: Call) -> Call:
 
 
 def _loss_of_field(path: str) -> Loss:
-    """Returns the loss for a field of a request that may not be passed on."""
+    """Returns the loss for a field of a client's request that may not be passed on."""
     parent, _, tool = path.partition(".")
     if parent == "tools" and tool and "." not in tool:
         return _make_loss(Lost.tool, _NOT_SHARED, tool)
@@ -158,7 +159,7 @@ def foreign_losses(request: ModelRequest, wire: str) -> list[Loss]:
 
 
 def option_losses(wire: str, *options: JsonMap) -> list[Loss]:
-    """Returns a loss for each of these fields of a wire that asks for something."""
+    """Returns a loss for each of these fields of a client's request that asks for something."""
     fields = _fields_of(wire)
     paths = islice(
         chain.from_iterable([_asking_paths(item, fields) for item in options]), _MOST_FIELDS
@@ -185,8 +186,8 @@ def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:
 def translate_tools(
     request: ModelRequest, wire: str, target_wire: str
 ) -> tuple[ModelRequest, list[Loss]]:
-    """Returns the request with only those of its provider's tools that providers of the target wire
-    have too, and the losses."""
+    """Returns the client's request, its field `tools` with only those of its provider's tools that
+    providers of the target wire have too, and the losses."""
     server_tools = [tool for tool in request.tools if isinstance(tool, ServerTool)]
     if not server_tools:
         return request, []
@@ -213,7 +214,8 @@ def translate_tools(
 
 
 def _tool_option_losses(tool: ServerTool, wire: str) -> list[Loss]:
-    """Returns the options of a provider's tool that ask for something: another wire has none."""
+    """Returns the fields (options) of a provider's tool that ask for something: another wire has
+    none."""
     idle = _fields_of(wire).idle
     return [
         _make_loss(Lost.option, f"it is a field of {wire}", f"tools.{tool.name}.{option}")
@@ -263,7 +265,7 @@ def _has_paths(path: str, table: RequestFields) -> bool:
 
 
 def _get_path(fields: JsonMap, path: str) -> Any:
-    """Returns the value at a path; None if there is none."""
+    """Returns the value at a path in the fields of a request; None if there is none."""
     value: Any = fields
     for step in path.split("."):
         value = if_object(value).get(step)
@@ -271,7 +273,8 @@ def _get_path(fields: JsonMap, path: str) -> Any:
 
 
 def _remove_path(fields: JsonMap, path: str) -> Json:
-    """Returns the fields without the one at a path, and without objects that are then empty."""
+    """Returns the fields of a client's request without the one at a path, and without objects that
+    are then empty."""
     step, _, further = path.partition(".")
     remaining = {name: value for name, value in fields.items() if name != step}
     if not further:
@@ -284,9 +287,9 @@ def _remove_path(fields: JsonMap, path: str) -> Json:
 
 
 def loss_headers(losses: Iterable[Loss]) -> Mapping[str, str]:
-    """Returns the header that names these losses, each kind once with how often it occurs:
-    `option;which="logit_bias", thinking;n=3`; no header if there is no loss. What does not fit is
-    counted: `more;n=4`."""
+    """Returns the header that names these losses of request fields, each kind once with how often
+    it occurs: `option;which="logit_bias", thinking;n=3`; no header if there is no loss. What does
+    not fit is counted: `more;n=4`."""
     counts = Counter(_header_item(loss) for loss in losses)
     items = [item if count == 1 else f"{item};n={count}" for item, count in counts.items()]
     return {HEADER: _join_bounded(items)} if items else {}
@@ -298,7 +301,7 @@ def losses_of(events: Iterable[Event]) -> list[Loss]:
 
 
 def _header_item(loss: Loss) -> str:
-    """Returns a loss as an item of the header `dragoman-loss`."""
+    """Returns the loss of a request field as an item of the header `dragoman-loss`."""
     item = loss.what.value.replace(" ", "-")
     name = loss.which.replace(" ", "-")
     if loss.what in _NAMED and _HEADER_NAME.fullmatch(name):
@@ -307,8 +310,8 @@ def _header_item(loss: Loss) -> str:
 
 
 def _join_bounded(items: list[str]) -> str:
-    """Joins items of the header `dragoman-loss` up to its longest length, and counts the rest as
-    `more`."""
+    """Joins items for lost request fields in the header `dragoman-loss` up to its longest length,
+    and counts the rest as `more`."""
     fitting: list[str] = []
     length = len(f", more;n={len(items)}")
     for item in items:

@@ -17,12 +17,14 @@ from dragoman.errors import AuthenticationError, public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.json_bytes import Json
 from dragoman.media_request import MediaKind, MediaRequest
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.working_memory import WorkingMemory
+from dragoman.model.tokens import TokenCount
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.serve.core.agents import AgentBackend
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.background import begin_in_background
-from dragoman.serve.core.call import Call
+from dragoman.serve.core.call import Call, Links
 from dragoman.serve.core.model_api_turn import recall_turn
 from dragoman.serve.core.request_fields import loss_headers, losses_of
 from dragoman.serve.core.turn import Turn
@@ -70,8 +72,14 @@ class Backend(Protocol):
         """The working memories of its agents, which clients do not see."""
         ...
 
+    @property
+    def has_threads_in_memory(self) -> bool:
+        """True if an agent keeps its threads in the memory of this process."""
+        ...
+
     def admit(self, call: Call) -> Call:
-        """Returns the call with only those fields of its body that are passed on.
+        """Returns the call to stream an answer to, with only those fields of its body that are
+        passed on.
 
         Raises:
             InvalidRequestError: it asks for what is not passed on.
@@ -84,15 +92,19 @@ class Backend(Protocol):
         ...
 
     def answer(self, call: Call, turn: Turn, record: Record) -> AsyncGenerator[list[Event], None]:
-        """Yields the events that the client gets, one list for each read.
+        """Yields the events that are streamed to the client, one list for each read.
 
         A failure is a `RunError`, the last event; what is raised ends the call. What the client
         does not get of the answer is given to `record`.
         """
         ...
 
+    async def count_tokens(self, call: Call, request: ModelRequest) -> TokenCount:
+        """Returns how many tokens a request has."""
+        ...
+
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """Returns the vectors of texts, for clients of an embeddings API.
+        """Returns, without a stream, the vectors of texts, for clients of an embeddings API.
 
         Raises:
             DragomanError: there are none.
@@ -102,8 +114,8 @@ class Backend(Protocol):
     def make_media(
         self, call: Call, media_kind: MediaKind, request: MediaRequest
     ) -> AsyncGenerator[list[Event], None]:
-        """Yields the events of the message that holds the media, one list for each read. A failure
-        is a `RunError`, the last event. What of the request is left out is noted in
+        """Yields the events to stream of the message that holds the media, one list for each read.
+        A failure is a `RunError`, the last event. What of the request is left out is noted in
         `call.observed`.
 
         Raises:
@@ -130,7 +142,7 @@ class BytesEncoder(Protocol):
 
 
 async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
-    """Answers a request to a model's API.
+    """Answers a request to a model's API, whole or as a stream.
 
     Raises:
         DragomanError: there is no answer, and nothing was sent yet.
@@ -148,16 +160,10 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     record = Record.of_answer(call, turn, request, links)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     timer.ask()
-    events = backend.answer(call, turn, record)
-    recorded: Record | None = record
-    if links.background or backend.detaches:
-        await begin_in_background(call, events, record, turn.thread_id, strict=links.background)
-        if links.background and not request.stream:
-            await call.api.respond_in_progress(call, envelope)
-            return
-        # Read from the log like any other reader; `paces` keeps the run near its client.
-        events = call.service.runs.pages(call.id, paces=True)
-        recorded = None  # the run keeps it
+    events, recorded, state = await _begin_answer(call, turn, record, links, backend)
+    if links.background and not request.stream:
+        await call.api.respond_in_progress(call, envelope, state)
+        return
     # The wire tells how long it took.
     if "timing" in envelope:
         envelope["timing"] = timer
@@ -167,6 +173,22 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
             await _stream_answer(call, envelope, events, recorded)
         else:
             await _respond_whole(call, envelope, events, recorded)
+
+
+async def _begin_answer(
+    call: Call, turn: Turn, record: Record, links: Links, backend: Backend
+) -> tuple[AsyncGenerator[list[Event], None], Record | None, str]:
+    """Begins to make an answer. Returns its events, what keeps it once its client has read them (None
+    if it is kept without that), and its state: `queued` or `in_progress`."""
+    if isinstance(backend, AgentBackend) and backend.is_durable:
+        events = await backend.enqueue(call, turn, record, background=links.background)
+        return events, None, "queued"
+    events = backend.answer(call, turn, record)
+    if not (links.background or backend.detaches):
+        return events, record, "in_progress"
+    await begin_in_background(call, events, record, turn.thread_id, strict=links.background)
+    # Read from the log like any other reader; `paces` keeps the run near its client.
+    return call.service.runs.pages(call.id, paces=True), None, "in_progress"
 
 
 async def stream(
@@ -225,7 +247,7 @@ async def stream(
 async def _observe(
     events: AsyncGenerator[list[Event], None], timer: AnswerTimer
 ) -> AsyncGenerator[list[Event], None]:
-    """Yields pages of events, and lets the timer measure each."""
+    """Yields the stream's pages of events, and lets the timer measure each."""
     async with aclosing(events):
         async for page in events:
             timer.observe(page)
@@ -241,6 +263,7 @@ async def _stream_answer(
     """Streams an answer to the client, with the losses in a header, and records it."""
 
     def take(page: Sequence[Event]) -> Sequence[Event]:
+        """Takes the losses of the streamed answer."""
         if not call.connection.started:
             call.connection.add_headers(loss_headers(losses_of(page)))
         if record is not None:

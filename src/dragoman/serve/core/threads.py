@@ -14,6 +14,7 @@ from dragoman.serve.http.callers import ANONYMOUS
 
 __all__ = [
     "THREAD",
+    "check_name",
     "is_thread_of",
     "name_of",
     "resource_of",
@@ -32,7 +33,8 @@ _LONGEST = 200
 
 
 def user_of(call: Call) -> str:
-    """Returns the user whom the client calls for, as the body says it; empty if it says nothing.
+    """Returns the user, owner of threads, whom the client calls for, as the body says it; empty if
+    it says nothing.
 
     Raises:
         InvalidRequestError: the name is too long.
@@ -60,7 +62,7 @@ def thread_name(call: Call, conversation: str | None) -> str | None:
     """
     name = conversation or call.headers.get(THREAD) or _find_name(call.body, _THREADS)
     if name:
-        return _check_name(name, "the conversation's id")
+        return check_name(name, "the conversation's id")
     return None
 
 
@@ -100,11 +102,11 @@ def _find_name(body: JsonMap, paths: Sequence[tuple[str, ...]]) -> str:
         for step in path:
             value = if_object(value).get(step)
         if isinstance(value, str) and value:
-            return _check_name(value, ".".join(path))
+            return check_name(value, ".".join(path))
     return ""
 
 
-def _check_name(name: str, where: str) -> str:
+def check_name(name: str, where: str) -> str:
     """Returns the name of a thread or user. Raises `InvalidRequestError` if it is too long or
     unprintable."""
     if len(name) > _LONGEST or not name.isprintable():

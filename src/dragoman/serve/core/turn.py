@@ -22,7 +22,7 @@ from dragoman.memory.memory import Memory
 from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role, ToolResultPart
 from dragoman.orchestration.interrupts import count_seen_messages
-from dragoman.orchestration.seal import SIGNED
+from dragoman.orchestration.state import claim_within
 from dragoman.request import ModelRequest
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import (
@@ -35,7 +35,15 @@ from dragoman.serve.core.policy import check_results, client_tools
 from dragoman.serve.core.threads import is_thread_of, resource_of, scope_of, thread_id
 from dragoman.serve.store.stored_answer import conversation_key
 
-__all__ = ["Turn", "make_claim", "join_memory", "rename_results", "read_memory", "without_system"]
+__all__ = [
+    "Turn",
+    "conversation_to_claim",
+    "join_memory",
+    "make_claim",
+    "read_memory",
+    "rename_results",
+    "without_system",
+]
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -104,18 +112,11 @@ def make_claim(call: Call, turn: Turn) -> Callable[[str, str, str], Awaitable[bo
     that out. The thread that the run works in is not asked: a request that names none may get a new
     one each time that it is sent.
     """
-    conversation = _conversation_to_claim(call, turn)
-    owner = f"owner:{resource_of(call)}"
-
-    async def claim(_: str, name: str, run_id: str) -> bool:
-        # A signed answer carries its own nonce, so it counts once wherever it is sent.
-        scope = owner if name.startswith(SIGNED) else conversation
-        return await call.service.log.claim(scope, name, run_id)
-
-    return claim
+    conversation = conversation_to_claim(call, turn)
+    return claim_within(call.service.log.claim, resource_of(call), conversation)
 
 
-def _conversation_to_claim(call: Call, turn: Turn) -> str:
+def conversation_to_claim(call: Call, turn: Turn) -> str:
     """Returns the id of the conversation that a turn claims, so that no other turn runs in it
     meanwhile."""
     if turn.thread_id is not None:
@@ -222,8 +223,8 @@ def _join_thread(
 def _match_call_ids(
     answer: Message, stored: Sequence[Message], pending: Sequence[Interrupt]
 ) -> dict[str, str]:
-    """Returns the ids by which the thread has the client's last calls: clients of some formats make
-    ids of their own."""
+    """Returns the ids by which the turn's thread has the client's last calls: clients of some
+    formats make ids of their own."""
     end = count_seen_messages(stored)
     calls: list[str] = []
     if end:
@@ -233,7 +234,7 @@ def _match_call_ids(
 
 
 def rename_results(messages: Sequence[Message], ids: Mapping[str, str]) -> list[Message]:
-    """Returns messages whose results answer the calls by the ids that are kept."""
+    """Returns the turn's messages, whose results answer the calls by the ids that are kept."""
     if all(client_id == stored_id for client_id, stored_id in ids.items()):
         return list(messages)
     renamed: list[Message] = []
@@ -249,8 +250,8 @@ def rename_results(messages: Sequence[Message], ids: Mapping[str, str]) -> list[
 
 
 async def _choose_thread(call: Call, turn: Turn, resource: str) -> str:
-    """Returns the id of the thread that a request goes on with; a new one if the client goes on
-    from elsewhere than its end."""
+    """Returns the id of the thread that a request's turn goes on with; a new one if the client goes
+    on from elsewhere than its end."""
     if turn.thread_id is not None and turn.is_named:
         return turn.thread_id
     goes_on = turn.parent is not None and turn.thread_id is not None

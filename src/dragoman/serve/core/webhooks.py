@@ -4,6 +4,7 @@ server's policy lets it."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -40,7 +41,8 @@ class Webhooks:
     """
 
     def __init__(self, policy: AddressPolicy | None, store: AnswerStore) -> None:
-        """Creates the sender of push notifications. `policy`: which addresses may be called."""
+        """Creates the sender of push notifications to webhooks. `policy`: which addresses may be
+        called."""
         if isinstance(store, NoAnswers):
             self.policy = None
         else:
@@ -48,9 +50,11 @@ class Webhooks:
         """What may be opened; `None`: nothing, and no client can ask for it."""
         self._store = store
         self._senders: dict[_Key, asyncio.Task[None]] = {}
+        self._failures: Counter[tuple[str, str, str]] = Counter()
+        """Failures one after the other of addresses: owner, task, id of the configuration."""
 
     async def add(self, owner: str, task_id: str, config: JsonMap, new_id: str) -> Json:
-        """Adds an address to a task. Returns what is kept of it.
+        """Adds the address of a webhook to a task. Returns what is kept of it.
 
         Raises:
             InvalidRequestError: it is none, the policy refuses it, or the task has as many as may be.
@@ -95,7 +99,7 @@ class Webhooks:
         run_id: str,
         objects: AsyncGenerator[JsonMap, None],
     ) -> None:
-        """Sends what happens in a run to an address until the run ends; once at a time."""
+        """Sends what happens in a run to a webhook's address until the run ends; once at a time."""
         key = (owner, task_id, config_id, run_id)
         # One sender per address and run, even if two requests ask for it.
         if key not in self._senders:
@@ -104,8 +108,24 @@ class Webhooks:
             )
             sender.add_done_callback(lambda _: self._senders.pop(key, None))
 
+    async def deliver(self, owner: str, task_id: str, item: JsonMap) -> None:
+        """Sends an object of a task to the addresses that the task has now. One that fails too often is
+        forgotten."""
+        configs = await self.list_configs(owner, task_id)
+        taken = await asyncio.gather(
+            *[self._post_object(config, item) for config in configs.values()]
+        )
+        for config_id, is_taken in zip(configs, taken, strict=True):
+            key = (owner, task_id, config_id)
+            self._failures[key] = 0 if is_taken else self._failures[key] + 1
+            if self._failures[key] >= _FAILURES:
+                _LOG.warning("an address of a task takes no notifications, and is forgotten")
+                await self.remove(owner, task_id, config_id)
+            if not self._failures[key] or self._failures[key] >= _FAILURES:
+                del self._failures[key]
+
     async def close(self) -> None:
-        """Stops all push notifications."""
+        """Stops all push notifications to webhooks."""
         senders = list(self._senders.values())
         for sender in senders:
             sender.cancel()
@@ -173,7 +193,7 @@ def _check_headers(config: JsonMap) -> None:
 
 
 def _headers_of(config: JsonMap) -> dict[str, str]:
-    """Returns the headers of a push notification: content type, token and authorization."""
+    """Returns the headers of a notification to a webhook: content type, token and authorization."""
     headers = {"content-type": "application/a2a+json"}
     if token := if_text(config.get("token")):
         headers["x-a2a-notification-token"] = token

@@ -61,6 +61,7 @@ async def _show_answer(
 
 
 def _show_event(event: Event, model: str, *, is_own: bool) -> Event:
+    """Returns an event of a media answer as the client may see it."""
     if not isinstance(event, MessageStarted | MessageFinished):
         return event
     metadata = {

@@ -39,8 +39,8 @@ _BODY_FIELDS = ("tools", "settings", "output_schema", "options", "native", "stre
 def settle_messages(
     sent: Sequence[Message], stored: Sequence[Message], destination: Destination, served: Serving
 ) -> tuple[Message, ...]:
-    """Returns the client's messages for this provider; the very same tuple if nothing is
-    changed."""
+    """Fits messages: returns the client's messages for this provider; the very same tuple if
+    nothing is changed."""
     answers = [
         message for message in stored if message.role is Role.MODEL and message.origin is not None
     ]
@@ -61,7 +61,7 @@ def settle_messages(
 
 
 def _match_answers(sent: Sequence[Message], answers: Sequence[Message]) -> list[Message | None]:
-    """Returns, for each message of the client, the stored answer that it repeats, or None."""
+    """Returns the stored answer that each of the fitted request's messages repeats, or None."""
     answer_facts = [_message_facts(answer) for answer in answers]
     matches: list[Message | None] = []
     # Answers match in their order: the same words may stand twice in a conversation.
@@ -81,8 +81,8 @@ def _match_answers(sent: Sequence[Message], answers: Sequence[Message]) -> list[
 def _settle_message(
     message: Message, answer: Message, destination: Destination, *, restores: bool
 ) -> Message:
-    """Returns a client's message with the origin, and if possible the thinking, of the stored
-    answer that it repeats."""
+    """Fits a message of the request: returns it with the origin, and if possible the thinking, of
+    the stored answer that it repeats."""
     origin = answer.origin
     thinks = any(isinstance(piece, ThinkingPart) for piece in message.content)
     if origin is None or origin.provider != destination.provider:
@@ -110,7 +110,8 @@ def _settle_message(
 
 
 def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
-    """Returns a call with those fields of the API that the client's copy lacks."""
+    """Returns a call of the fitted request with those fields of the API that the client's copy
+    lacks."""
     native: Json = {**(call.native or {})}
     for name, fields in (stored.native or {}).items():
         native[name] = {**fields, **native.get(name, {})}
@@ -121,7 +122,7 @@ def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
 
 
 def _message_facts(message: Message) -> tuple[Any, ...]:
-    """Returns what a message says: its text, and its calls by their ids."""
+    """Returns what a message of the request to fit says: its text, and its calls by their ids."""
     return message.text, [
         (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
     ]
@@ -153,7 +154,7 @@ class Fitting:
         *,
         stores: bool = False,
     ) -> None:
-        """Makes the layer of one call.
+        """Makes the layer that fits one call's request.
 
         Args:
             request: what middlewares are given.
@@ -168,7 +169,8 @@ class Fitting:
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """See `BatchMiddleware`. Where nothing is left out, no step stands between."""
+        """Fits the request and sends it. See `BatchMiddleware`. Where nothing is left out, no step
+        stands between."""
         destination = target(request)
         losses: list[Loss] = []
         if destination is not None:
@@ -220,7 +222,7 @@ class Fitting:
         served: Serving,
         losses: list[Loss],
     ) -> JsonMap | None:
-        """Returns the body to send, or None if it is to be written."""
+        """Fits the client's body: returns the one to send, or None if it is to be written."""
         if served.forward is None:
             return None
         if self._is_named(destination, request):
@@ -269,8 +271,8 @@ async def with_losses(
     on_loss: OnLoss,
     trailing: Sequence[Loss] = (),
 ) -> AsyncGenerator[list[Event], None]:
-    """Yields an answer whose first start has these losses too, or the error that refuses them.
-    `behind`: losses to put last."""
+    """Yields an answer, to the fitted request, whose first start has these losses too, or the error
+    that refuses them. `behind`: losses to put last."""
     is_pending = bool(losses or trailing)
     async with aclosing(following):
         if on_loss == "error" and (refused := refusal_error([*losses, *trailing])) is not None:
@@ -292,7 +294,8 @@ def _has_same_body(request: ModelRequest, sent: ModelRequest) -> bool:
 
 
 def _with_origin(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Returns the messages; those of the model that have no origin get this one."""
+    """Returns the fitted request's messages; those of the model that have no origin get this
+    one."""
     return tuple(
         message.replace(origin=origin)
         if message.role is Role.MODEL and message.origin is None
@@ -304,7 +307,8 @@ def _with_origin(origin: Origin, messages: Sequence[Message]) -> tuple[Message, 
 def _note_losses(
     events: Sequence[Event], losses: Sequence[Loss], trailing: Sequence[Loss]
 ) -> list[Event]:
-    """Returns the events with these losses in the first start of a message."""
+    """Returns the answer's events with these losses, of the fitted request, in the first start of a
+    message."""
     noted = list(events)
     first = next(index for index, event in enumerate(events) if type(event) is MessageStarted)
     start = events[first]

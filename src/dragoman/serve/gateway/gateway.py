@@ -12,7 +12,7 @@ Each is left out where it has nothing to do, so that a plain stream passes uncha
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,10 +24,9 @@ from dragoman.arguments import expect, expect_sequence
 from dragoman.errors import (
     AuthenticationError,
     InvalidRequestError,
-    ModelNotFoundError,
     SettingsError,
 )
-from dragoman.event import Event, RunError
+from dragoman.event import Event
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal_error
 from dragoman.media_request import MediaKind, MediaRequest
@@ -36,9 +35,10 @@ from dragoman.model.access import Key
 from dragoman.model.agent_models import Models
 from dragoman.model.middleware import Middleware
 from dragoman.model.resolve_model import default_transport
+from dragoman.model.tokens import TokenCount
+from dragoman.model_profile import ModelProfile
 from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
-from dragoman.runs.visible import Visible
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.request_fields import (
@@ -49,9 +49,21 @@ from dragoman.serve.core.request_fields import (
 )
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.gateway.ask_media import ask_media
+from dragoman.serve.gateway.count_tokens import count_tokens
 from dragoman.serve.gateway.fit_request import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
-from dragoman.serve.gateway.offers import OfferedModels, providers_of, read_offers
+from dragoman.serve.gateway.offers import (
+    OfferedModels,
+    match_name,
+    providers_of,
+    read_offers,
+)
+from dragoman.serve.gateway.show_answer import (
+    hide_unlisted,
+    make_not_found_error,
+    seal_answer,
+    show_final,
+)
 from dragoman.serve.gateway.upstreams import Listings, Upstreams
 from dragoman.serve.seals.open_messages import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
@@ -59,7 +71,6 @@ from dragoman.wires.serving import get_serving
 
 if TYPE_CHECKING:
     # cryptography, which few need
-    from dragoman.serve.seals.seal_events import Sealing
     from dragoman.serve.seals.token_encryption import Sealer
 
 __all__ = ["Gateway"]
@@ -79,6 +90,8 @@ class Gateway:
     background."""
     working_memories = ()
     """Models have none."""
+    has_threads_in_memory = False
+    """Models have no threads."""
 
     def __init__(
         self,
@@ -101,8 +114,9 @@ class Gateway:
     ) -> None:
         """Args:
             models: the name that a client asks for → a model string, a provider's record, or several of them as a fallback; or a list
-                of model strings that clients ask for as they are. A `*` stands for any name: `["openai:gpt-*"]`,
-                `{"gpt-*": "openai:gpt-*"}`.
+                of model strings that clients ask for as they are. A `*` stands for any characters: `["openai:gpt-*"]`,
+                `{"gpt-*": "openai:gpt-*"}`. A model string without one gets every name that fits: `{"claude-*": "openai:gpt-5"}`.
+                Names without a `*` go first, then names whose model has one too, then the others, in the order given.
             keys: provider → its key, or a function that gives it; else it is found in the environment.
             base_urls: provider → where it is, if that is elsewhere.
             transport: how requests go; left out, by HTTP with retries.
@@ -142,7 +156,8 @@ class Gateway:
                 f"Gateway(longest_call_id={longest_call_id}) must be 0 or more, and seal_key=… must be there for an id to hold anything"
             )
         layers = expect_sequence("middleware", middleware, "functions")
-        names, self._patterns = read_offers(models)
+        offers = read_offers(models)
+        self._patterns = offers.patterns
         self._upstreams = Upstreams(
             _make_transport(transport, record),
             keys=keys,
@@ -150,8 +165,12 @@ class Gateway:
             environment=environment,
             middleware=layers,
         )
-        self._models = {name: self._upstreams.models(choice) for name, choice in names.items()}
-        self._upstreams.check_unused(providers_of([*names.values(), *self._patterns]))
+        self._models, self._catch_alls = (
+            {name: self._upstreams.models(choice) for name, choice in named.items()}
+            for named in (offers.names, offers.catch_alls)
+        )
+        choices = [*offers.names.values(), *offers.catch_alls.values(), *offers.patterns]
+        self._upstreams.check_unused(providers_of(choices))
         self._listings = Listings(self._upstreams)
         self._is_plain, self._stores = not layers, provider_store
         if on_loss == "tell":
@@ -188,13 +207,17 @@ class Gateway:
     def names(self) -> Sequence[str]:
         """Returns the model names that clients of the gateway may ask for. A `*` stands for any
         characters."""
-        return [*self._models, *(f"{pattern.before}*{pattern.after}" for pattern in self._patterns)]
+        patterns = [f"{pattern.before}*{pattern.after}" for pattern in self._patterns]
+        return [*self._models, *patterns, *self._catch_alls]
 
     async def models(self) -> Sequence[ModelInfo]:
-        """Returns the names that clients may ask for; of a pattern those that the provider lists,
-        refreshed now and then."""
+        """Returns the names that clients may ask the gateway for; of a pattern those that the
+        provider lists, refreshed now and then."""
         # Named models replace listed ones of the same name.
-        named = [ModelInfo(name, upstream.provider.name) for name, upstream in self._models.items()]
+        named = [
+            ModelInfo(name, upstream.provider.name, profile=_find_profile(upstream))
+            for name, upstream in self._models.items()
+        ]
         models = {
             info.name: info for info in [*await self._listings.list_models(self._patterns), *named]
         }
@@ -205,7 +228,7 @@ class Gateway:
         names and each pattern."""
         errors = {
             name: error
-            for models in self._models.values()
+            for models in self._all_models()
             for name, error in models.check_keys().items()
         }
         for pattern in self._patterns:
@@ -213,13 +236,15 @@ class Gateway:
         return errors
 
     def serves(self, model: str) -> bool:
-        """See `Backend`."""
-        return model in self._models or any(
-            pattern.string(model) is not None for pattern in self._patterns
+        """True if the gateway serves this. See `Backend`."""
+        return (
+            model in self._models
+            or any(pattern.string(model) is not None for pattern in self._patterns)
+            or self._match_catch_all(model) is not None
         )
 
     def model_string(self, name: str) -> str:
-        """Returns the model string of the first model that answers to a client's name.
+        """Returns the model string of the gateway's first model that answers to a client's name.
 
         Raises:
             ModelNotFoundError: there is none.
@@ -231,8 +256,8 @@ class Gateway:
         return call if self.references else admit_fields(call)
 
     def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
-        """See `Backend`. Where one provider stands behind all models, and its API is the client's,
-        clients have all that there is."""
+        """See `Backend`; what the gateway remembers. Where one provider stands behind all models,
+        and its API is the client's, clients have all that there is."""
         name = call.wire.name
         if name not in self._remembering:
             self._remembering[name] = self._is_mixed(
@@ -246,8 +271,8 @@ class Gateway:
         turn: Turn,
         record: Record,  # noqa: ARG002
     ) -> AsyncGenerator[list[Event], None]:
-        """Yields the provider's answer as it is, calls and all. What a retry or a failed model
-        began is left out.
+        """Yields through the gateway the provider's answer as it is, calls and all. What a retry or
+        a failed model began is left out.
 
         Raises:
             ModelNotFoundError: there is no such model.
@@ -268,21 +293,28 @@ class Gateway:
         # A pattern's model: the provider's error would show a name that the client never
         # sent.
         if turn.model_request.model not in self._models:
-            events = _hide_unlisted(events, turn.model_request.model)
+            events = hide_unlisted(events, turn.model_request.model)
         if losses or call.losses:
             events = with_losses(events, losses, self._on_loss, call.losses)
         # where one model is asked once, nothing is taken back
         if not self._is_plain or model.fallbacks:
-            events = _show_final(events)
+            events = show_final(events)
         if sealer is None:
             return events
         from dragoman.serve.seals.seal_events import Sealing
 
-        return _seal_answer(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
+        return seal_answer(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
+
+    async def count_tokens(self, call: Call, request: ModelRequest) -> TokenCount:
+        """Asks the gateway's provider to count tokens. See `Backend`. The first model of a name is
+        asked, where its API counts."""
+        models = self._find_models(request.model)
+        recalled, _ = open_messages(request.messages, call.wire, self._sealer, call.caller.id)
+        return await count_tokens(models.chat(), call, request, recalled)
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """See `Backend`. Options go to a provider of the client's wire as they are, and to no
-        other.
+        """Asks the gateway's provider for embeddings. See `Backend`. Options go to a provider of
+        the client's wire as they are, and to no other.
 
         Raises:
             InvalidRequestError: there is no text, or an option that may not be left out.
@@ -314,8 +346,8 @@ class Gateway:
     def make_media(
         self, call: Call, media_kind: MediaKind, request: MediaRequest
     ) -> AsyncGenerator[list[Event], None]:
-        """See `Backend`. Of a fallback the first model is asked. Options go to a provider of the
-        client's API as they are, and to no other.
+        """Asks the gateway's provider for media. See `Backend`. Of a fallback the first model is
+        asked. Options go to a provider of the client's API as they are, and to no other.
 
         Raises:
             SettingsError: the model makes no such media.
@@ -325,7 +357,7 @@ class Gateway:
             self._find_models(request.model), call, media_kind, request, on_loss=self._on_loss
         )
         if request.model not in self._models:
-            events = _hide_unlisted(events, request.model)
+            events = hide_unlisted(events, request.model)
         return events
 
     async def close(self) -> None:
@@ -333,9 +365,10 @@ class Gateway:
         await self._upstreams.transport.close()
 
     def _is_mixed(self, wire: str, restores: Callable[[Any], bool] | None) -> bool:
-        """True if clients of a wire may get something that they cannot bring back."""
+        """True if clients of a wire may get from the gateway something that they cannot bring
+        back."""
         behind = [providers.get(pattern.provider) for pattern in self._patterns]
-        for models in self._models.values():
+        for models in self._all_models():
             # A model that only makes vectors has no chat.
             with suppress(SettingsError):
                 behind += models.chat().providers
@@ -346,8 +379,8 @@ class Gateway:
     def _read_client_copy(
         self, call: Call, turn: Turn, recalled: tuple[Message, ...]
     ) -> ClientCopy | None:
-        """Returns what the client sent, if that is the whole conversation. `recalled`: the
-        conversation as the server has it, its seals opened."""
+        """Returns what the gateway's client sent, if that is the whole conversation. `recalled`:
+        the conversation as the server has it, its seals opened."""
         if (sent := turn.sent) is None:
             return None
         opened = recalled
@@ -363,7 +396,8 @@ class Gateway:
     def _prepare_request(
         self, call: Call, request: ModelRequest
     ) -> tuple[ModelRequest, list[Loss]]:
-        """Returns the request as it may go on, and the losses of what no provider is asked for.
+        """Returns the request as the gateway may send it on, and the losses of what no provider is
+        asked for.
 
         Raises:
             InvalidRequestError: it asks for what is not passed on.
@@ -385,7 +419,7 @@ class Gateway:
         ), losses
 
     def _find_models(self, name: str) -> Models:
-        """Returns the models of a client's name.
+        """Returns the gateway's models of a client's name.
 
         Raises:
             ModelNotFoundError: there are none.
@@ -395,7 +429,28 @@ class Gateway:
         for pattern in self._patterns:
             if (string := pattern.string(name)) is not None:
                 return self._upstreams.cached_models(string)
-        raise _not_found_error(name)
+        if (models := self._match_catch_all(name)) is not None:
+            return models
+        raise make_not_found_error(name)
+
+    def _match_catch_all(self, name: str) -> Models | None:
+        """Returns the models of the first catch-all that fits a client's name, or None."""
+        for pattern, models in self._catch_alls.items():
+            if match_name(name, pattern) is not None:
+                return models
+        return None
+
+    def _all_models(self) -> list[Models]:
+        """Returns the models of all names but those of patterns, which clients choose."""
+        return [*self._models.values(), *self._catch_alls.values()]
+
+
+def _find_profile(models: Models) -> ModelProfile | None:
+    """Returns what is known of the first of the gateway's models of a name. A model that only makes
+    vectors has no profile."""
+    with suppress(SettingsError):
+        return models.chat().find_profile()
+    return None
 
 
 def _metadata_for_client(metadata: JsonMap, model: str, *, is_own: bool) -> Json:
@@ -409,23 +464,6 @@ def _metadata_for_client(metadata: JsonMap, model: str, *, is_own: bool) -> Json
     return metadata_kept
 
 
-def _not_found_error(name: str) -> ModelNotFoundError:
-    return ModelNotFoundError(f"there is no model {name!r:.200} here").at(field="model")
-
-
-async def _hide_unlisted(
-    batches: AsyncGenerator[list[Event], None], name: str
-) -> AsyncGenerator[list[Event], None]:
-    """Yields the answer of a model that a pattern matched. A ModelNotFoundError names the model as
-    the client did."""
-    async with aclosing(batches):
-        async for events in batches:
-            last = events[-1]
-            if type(last) is RunError and isinstance(last.error, ModelNotFoundError):
-                events = [*events[:-1], msgspec.structs.replace(last, error=_not_found_error(name))]
-            yield events
-
-
 def _make_transport(transport: Transport | None, record: Path | str | None) -> Transport:
     """Returns the gateway's transport. `record`: a folder in which to record every attempt of a
     request; retries then go outside of the recorder. A transport that the caller gives does its own
@@ -435,32 +473,6 @@ def _make_transport(transport: Transport | None, record: Path | str | None) -> T
     if transport is not None:
         return Recorder(transport, record)
     return Retry(Recorder(AiohttpTransport(), record))
-
-
-async def _show_final(
-    batches: AsyncGenerator[list[Event], None],
-) -> AsyncGenerator[list[Event], None]:
-    """Yields only what is never taken back, for clients that cannot take back."""
-    view = Visible(calls=True)
-    async with aclosing(batches):
-        async for events in batches:
-            if seen := [shown for event in events for shown in view.feed(event)]:
-                yield seen
-                if type(seen[-1]) is RunError:
-                    # The client has seen this error; a fallback's answer could not be shown after
-                    # it.
-                    return
-    if remaining := view.close():
-        yield remaining
-
-
-async def _seal_answer(
-    batches: AsyncGenerator[list[Event], None], sealing: Sealing
-) -> AsyncGenerator[list[Event], None]:
-    """Yields an answer with the tokens that its client keeps."""
-    async with aclosing(batches):
-        async for events in batches:
-            yield [sealed for event in events for sealed in sealing.feed(event)]
 
 
 def _make_sealer(keys: str | bytes | Sequence[str | bytes] | None) -> Sealer | None:

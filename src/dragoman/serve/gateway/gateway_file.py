@@ -144,7 +144,7 @@ def _read_arguments(file: _File, top: JsonMap) -> Json:
 
 
 def _read_providers(file: _File, top: JsonMap) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the keys and the base URLs of providers, by their names."""
+    """Returns from the gateway file the keys and the base URLs of providers, by their names."""
     keys: dict[str, str] = {}
     urls: dict[str, str] = {}
     for name in file.table(("providers",)) if "providers" in top else ():
@@ -186,7 +186,7 @@ class _File:
             raise SettingsError(f"{path} is no TOML: {error}") from None
 
     def table(self, path: tuple[str, ...], allowed: Collection[str] | None = None) -> Json:
-        """Returns the table at a path; `allowed`: the names that it may have."""
+        """Returns the gateway file's table at a path; `allowed`: the names that it may have."""
         value = self._get_entry(path)
         if not isinstance(value, dict):
             raise self.make_error(path, f"it must be a table; write [{'.'.join(path)}]")
@@ -202,7 +202,7 @@ class _File:
         return table
 
     def value(self, path: tuple[str, ...], value_type: type) -> Any:
-        """Returns the value at a path, of one type."""
+        """Returns the gateway file's value at a path, of one type."""
         value = self._get_entry(path)
         if not isinstance(value, value_type) or (
             isinstance(value, bool) and value_type is not bool
@@ -216,7 +216,7 @@ class _File:
         return self._read_secret(path, self.value(path, str))
 
     def secrets(self, name: str) -> list[str]:
-        """Returns the secrets that a list names."""
+        """Returns the secrets that a list of the gateway file names."""
         values = self._get_entry((name,))
         if not isinstance(values, list) or not all(
             isinstance(value, str) for value in cast("list[object]", values)
@@ -268,7 +268,7 @@ class _File:
             ) from None
 
     def make_error(self, path: tuple[str, ...], message: str) -> SettingsError:
-        """Returns the error for an entry, with its line."""
+        """Returns the error for an entry of the gateway file, with its line."""
         line = self._line(path)
         where = ", ".join(
             [
@@ -300,7 +300,7 @@ class _File:
         return next((number for number, entry in self._entry_lines() if entry == path), None)
 
     def _entry_lines(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Yields the lines that begin an entry or a table, with its path."""
+        """Yields the gateway file's lines that begin an entry or a table, with its path."""
         table: tuple[str, ...] = ()
         for number, line in enumerate(self._text.splitlines(), 1):
             if (header := re.match(r"\s*\[([^\[\]]+)\]", line)) is not None:

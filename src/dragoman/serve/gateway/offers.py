@@ -1,5 +1,4 @@
-"""Which models a gateway offers: names that clients may ask for, and patterns of them, → model
-strings."""
+"""Which models a gateway offers: names that clients may ask for, and patterns of them, → models."""
 
 from __future__ import annotations
 
@@ -17,11 +16,12 @@ from dragoman.model.resolve_model import parse_model_string, resolve_model
 from dragoman.providers import Provider
 from dragoman.serve.http.callers import match_star
 
-__all__ = ["OfferedModels", "Pattern", "read_offers", "make_pattern", "providers_of"]
+__all__ = ["OfferedModels", "Offers", "Pattern", "match_name", "providers_of", "read_offers"]
 
 OfferedModels: TypeAlias = Mapping[str, ModelChoice] | Sequence[str]
-"""The name that a client asks for → a model; with a `*` in both, what stands in its place is the
-same on both sides. Or a list: model strings, also with a `*`, which clients ask for as they are."""
+"""The name that a client asks for → a model. With a `*` in both, what stands in its place is the
+same on both sides; with one in the name alone, all names that fit get that model. Or a list: model
+strings, also with a `*`, which clients ask for as they are."""
 
 _FIXED_HOST = re.compile(r"https?://[^/*@?#]+/[^?#]*\*")
 # characters of a model's name
@@ -44,12 +44,9 @@ class Pattern(msgspec.Struct, frozen=True):
         return self.model.partition(":")[0]
 
     def string(self, name: str) -> str | None:
-        """Returns the model string of a client's name, or None if the name is not of this pattern,
-        or gives no plain model string."""
-        if len(name) <= _LONGEST_NAME:
-            part = match_star(name, f"{self.before}*{self.after}")
-        else:
-            part = None
+        """Returns the model string that an offered pattern gives a client's name, or None if the
+        name is not of this pattern, or gives no plain model string."""
+        part = match_name(name, f"{self.before}*{self.after}")
         if part is None:
             return None
         string = self.model.replace("*", part)
@@ -58,7 +55,7 @@ class Pattern(msgspec.Struct, frozen=True):
         return None
 
     def name(self, model: str) -> str | None:
-        """Returns the name by which a client gets this model of the provider, or None."""
+        """Returns the offered name by which a client gets this model of the provider, or None."""
         part = match_star(model, self.model.partition(":")[2])
         if part is None:
             name = ""
@@ -69,8 +66,27 @@ class Pattern(msgspec.Struct, frozen=True):
         return None
 
 
-def read_offers(offered: OfferedModels) -> tuple[dict[str, ModelChoice], list[Pattern]]:
-    """Returns what is offered by name, and by pattern.
+class Offers(msgspec.Struct, frozen=True):
+    """All that a gateway offers. A name that several fit gets the first of them, in this order."""
+
+    names: Mapping[str, ModelChoice]
+    """A client's name → a model."""
+    patterns: Sequence[Pattern]
+    """Names and model strings with a `*`."""
+    catch_alls: Mapping[str, ModelChoice]
+    """Names with a `*` → the one model that all of them get."""
+
+
+def match_name(name: str, pattern: str) -> str | None:
+    """Returns what a client's name for an offer has in the place of the `*`, or None if it does not
+    fit or is too long."""
+    if len(name) > _LONGEST_NAME:
+        return None
+    return match_star(name, pattern)
+
+
+def read_offers(offered: OfferedModels) -> Offers:
+    """Returns what is offered by name, by pattern, and as a catch-all.
 
     Raises:
         SettingsError: a name or a model is empty or malformed, or no provider has that name.
@@ -82,6 +98,7 @@ def read_offers(offered: OfferedModels) -> tuple[dict[str, ModelChoice], list[Pa
     if not choices:
         raise SettingsError("a gateway needs a model: there is no model in it")
     names: dict[str, ModelChoice] = {}
+    catch_alls: dict[str, ModelChoice] = {}
     patterns: list[Pattern] = []
     for name, choice in choices.items():
         expect("a model's name", name, str)
@@ -89,26 +106,30 @@ def read_offers(offered: OfferedModels) -> tuple[dict[str, ModelChoice], list[Pa
             raise SettingsError(
                 f"a gateway's model needs a name of 1 to {_LONGEST_NAME} characters, not {name!r:.100}"
             )
-        if "*" in name:
-            patterns.append(make_pattern(name, choice))
-            continue
         _check_choice(name, choice)
+        if isinstance(choice, str) and "*" in choice:
+            patterns.append(_make_pattern(name, choice))
+            continue
+        if name.count("*") > 1:
+            raise SettingsError(
+                f'the name "{name}" has a * too many: one stands for any characters'
+            )
         first, layer = split_choice(choice)
         for model in [first, *(() if layer is None else layer.models)]:
             _check_model(name, model)
-        names[name] = choice
-    return names, patterns
+        (catch_alls if "*" in name else names)[name] = choice
+    return Offers(names, patterns, catch_alls)
 
 
-def make_pattern(name: str, choice: ModelChoice) -> Pattern:
-    """Returns the pattern of a name with a `*`.
+def _make_pattern(name: str, choice: str) -> Pattern:
+    """Returns the offered pattern of a model string with a `*`.
 
     Raises:
-        SettingsError: it is none, or its provider is not known.
+        SettingsError: its name has none, or its provider is not known.
     """
-    if not isinstance(choice, str) or name.count("*") != 1 or choice.count("*") != 1:
+    if name.count("*") != 1 or choice.count("*") != 1:
         raise SettingsError(
-            f'the name "{name}" has a *: it needs one, and a model string with one, such as "openai:gpt-*"'
+            f'the model "{name}": "{choice}" has a *; write one there and one in the name, as in "gpt-*" = "openai:gpt-*"'
         )
     provider, colon, model = choice.partition(":")
     if not colon or "*" in provider or "*" not in model:
@@ -126,7 +147,7 @@ def make_pattern(name: str, choice: ModelChoice) -> Pattern:
 
 
 def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
-    """Returns the names of all providers behind these models and patterns."""
+    """Returns the names of all providers behind these offers (models and patterns)."""
     names: set[str] = set()
     for choice in offered:
         if isinstance(choice, Pattern):
@@ -141,8 +162,8 @@ def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
 
 
 def _name_models(strings: Iterable[str]) -> dict[str, ModelChoice]:
-    """Returns a list of model strings as a mapping under their own names. Raises `SettingsError`
-    for other values."""
+    """Returns a list of offered model strings as a mapping under their own names. Raises
+    `SettingsError` for other values."""
     if isinstance(strings, str) or not hasattr(strings, "__iter__"):
         raise SettingsError(
             f"models={strings!r:.100} must be a list of model strings, or names with their models"
@@ -153,8 +174,8 @@ def _name_models(strings: Iterable[str]) -> dict[str, ModelChoice]:
 
 
 def _check_choice(name: str, choice: object) -> None:
-    """Raises `SettingsError` if a gateway's model is no model string, provider, fallback or
-    list."""
+    """Raises `SettingsError` if a model that a gateway offers is no model string, provider,
+    fallback or list."""
     if not isinstance(choice, str | Provider | Fallback | Sequence) or not choice:
         raise SettingsError(
             f'the model "{name}" must be a model string such as "openai:gpt-4o", or a list of them'
@@ -162,7 +183,7 @@ def _check_choice(name: str, choice: object) -> None:
 
 
 def _check_model(name: str, model: str | Provider) -> None:
-    """Raises `SettingsError` if a model string of a gateway names no known provider."""
+    """Raises `SettingsError` if a model string that a gateway offers names no known provider."""
     if isinstance(model, str):
         try:
             providers.get(parse_model_string(model).provider)
@@ -171,8 +192,8 @@ def _check_model(name: str, model: str | Provider) -> None:
 
 
 def _is_plain(string: str) -> bool:
-    """True if a model string has the one form `provider:model`, so that nothing in a name changes
-    what it means."""
+    """True if an offered model string has the one form `provider:model`, so that nothing in a name
+    changes what it means."""
     try:
         parsed = parse_model_string(string)
     except SettingsError:

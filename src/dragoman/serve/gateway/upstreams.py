@@ -21,6 +21,7 @@ from dragoman.model.agent_models import Models
 from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.model_list import list_models
+from dragoman.profiles.registry import REGISTRY
 from dragoman.providers import Provider
 from dragoman.result import ModelInfo
 from dragoman.runtime import new_id, now
@@ -71,7 +72,7 @@ class Upstreams:
         self._cached_models: OrderedDict[str, Models] = OrderedDict()
 
     def models(self, choice: ModelChoice) -> Models:
-        """Returns the chat models behind a gateway's name, in the order of the fallback.
+        """Returns the upstream chat models behind a gateway's name, in the order of the fallback.
 
         Raises:
             SettingsError: as `Models`.
@@ -91,8 +92,8 @@ class Upstreams:
         )
 
     def cached_models(self, string: str) -> Models:
-        """Returns the models of a model string that a client named, and keeps them for the next
-        time.
+        """Returns the upstream models of a model string that a client named, and keeps them for the
+        next time.
 
         Raises:
             SettingsError: as `Models`.
@@ -107,7 +108,7 @@ class Upstreams:
         return models
 
     def access(self, provider: Provider) -> Access:
-        """Returns the gateway's shared access to a provider."""
+        """Returns the gateway's shared access to an upstream provider."""
         access = self._accesses.get(provider.name)
         # A record that was registered again replaces the old one.
         if access is None or access.provider is not provider:
@@ -122,7 +123,7 @@ class Upstreams:
         return access
 
     def key_error(self, name: str) -> AuthenticationError | None:
-        """Returns the error for a provider's missing key, or None."""
+        """Returns the error for an upstream provider's missing key, or None."""
         try:
             self.access(providers.get(name)).check_key()
         except AuthenticationError as error:
@@ -186,7 +187,8 @@ class Listings:
     def _match_models(self, pattern: Pattern, provider: Provider) -> Iterator[ModelInfo]:
         for info in self._lists[provider.name][1]:
             if (name := pattern.name(info.name)) is not None:
-                yield ModelInfo(name, provider.name, info.kinds, info.display_name)
+                profile = REGISTRY.find(provider, info.name)
+                yield ModelInfo(name, provider.name, info.kinds, info.display_name, profile=profile)
 
     async def _refresh_model_list(self, provider: Provider) -> None:
         """Asks a provider for its list of models if the kept list is too old."""

@@ -131,7 +131,8 @@ def json_object(data: bytes, limits: ServerLimits) -> Json:
 
 
 def _check_size(data: bytes, limits: ServerLimits) -> None:
-    """Refuses what would take much more memory or stack than it has bytes, before it is read.
+    """Refuses a body that would take much more memory or stack than it has bytes, before it is
+    read.
 
     Raises:
         InvalidRequestError: it is nested too deep.

@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 
 from dragoman.errors import KEYS, DragomanError, SettingsError
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
@@ -23,6 +30,7 @@ from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.result import Usage
 from dragoman.serve.http.callers import fits_pattern
+from dragoman.serve.http.counts import Counts, Key
 
 __all__ = [
     "CONTENT_TYPE",
@@ -42,7 +50,32 @@ CLIENT_LEFT = 499
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """Of what `ServerMetrics.text` gives."""
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+"""Bounds of histograms, in seconds."""
+_BOUNDS = (*[str(float(bound)) for bound in _BUCKETS], "+Inf")
+_PLACES = 1 + len(_BOUNDS)
+_CALLS_OVER, _SECONDS, _FIRST = (
+    "dragoman_calls",
+    "dragoman_call_seconds",
+    "dragoman_first_event_seconds",
+)
+_TOKENS, _COST, _LOSSES = "dragoman_tokens", "dragoman_cost_dollars", "dragoman_losses"
+_OPEN = "dragoman_open_calls"
+_LABELS = ("wire", "purpose", "model")
+_Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
+_METRICS: Mapping[str, tuple[type[_Family], str, Sequence[str]]] = {
+    _CALLS_OVER: (CounterMetricFamily, "Calls that are over.", (*_LABELS, "status")),
+    _SECONDS: (HistogramMetricFamily, "From a call to its end.", _LABELS),
+    _FIRST: (
+        HistogramMetricFamily,
+        "From a call to the first piece of a streamed answer.",
+        _LABELS,
+    ),
+    _TOKENS: (CounterMetricFamily, "Tokens of answers.", (*_LABELS, "kind")),
+    _COST: (CounterMetricFamily, "What answers cost, where it is known.", _LABELS),
+    _LOSSES: (CounterMetricFamily, "What of requests was left out.", (*_LABELS, "what")),
+    _OPEN: (GaugeMetricFamily, "Calls that run.", ()),
+}
 _UNITS = {"input": "input_tokens", "output": "output_tokens", "cache_read": "cache_read_tokens"}
 _LEAST = 500
 """Statuses from here on are the server's fault."""
@@ -71,6 +104,8 @@ class Observed:
         """Of the place, with `{model}` and `{id}`."""
         self.started = started
         """When it came, on the loop's clock."""
+        self.owner = ""
+        """Id of the caller."""
         self.caller = ""
         """Name of the key; empty: it has none."""
         self.model = ""
@@ -164,65 +199,68 @@ def _compute_cost(origin: Origin, usage: Usage | None, native: Any) -> float | N
 
 
 class ServerMetrics:
-    """Counts the calls of one server."""
+    """Counts the calls of one server, over all of its processes."""
 
-    def __init__(self, open_calls: Callable[[], int]) -> None:
-        """Creates the metrics. `open_calls` returns the number of running calls."""
-        self._registry = registry = CollectorRegistry()
-        labels = ("wire", "purpose", "model")
-        self._calls = Counter(
-            "dragoman_calls", "Calls that are over.", (*labels, "status"), registry=registry
-        )
-        self._seconds = Histogram(
-            "dragoman_call_seconds",
-            "From a call to its end.",
-            labels,
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._first = Histogram(
-            "dragoman_first_event_seconds",
-            "From a call to the first piece of a streamed answer.",
-            labels,
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._tokens = Counter(
-            "dragoman_tokens", "Tokens of answers.", (*labels, "kind"), registry=registry
-        )
-        self._cost = Counter(
-            "dragoman_cost_dollars",
-            "What answers cost, where it is known.",
-            labels,
-            registry=registry,
-        )
-        self._losses = Counter(
-            "dragoman_losses",
-            "What of requests was left out.",
-            (*labels, "what"),
-            registry=registry,
-        )
-        Gauge("dragoman_open_calls", "Calls that run.", registry=registry).set_function(open_calls)
+    def __init__(self) -> None:
+        """Creates the metrics of this process."""
+        self._counts = Counts()
+        self.set_open_calls(0)
+
+    def share(self, descriptors: Sequence[int], index: int) -> None:
+        """Counts in memory that processes share, see `Counts.share`."""
+        self._counts.share(descriptors, index)
+        # The process before this one may have been killed during calls.
+        self.set_open_calls(0)
+
+    def set_open_calls(self, count: int) -> None:
+        """Notes how many calls run in this process."""
+        self._counts.set((_OPEN,), count)
 
     def observe(self, call: Observed) -> None:
         """Counts a finished call in the server's metrics."""
-        labels = (call.wire, call.purpose, call.model)
-        self._calls.labels(*labels, str(call.status)).inc()
-        self._seconds.labels(*labels).observe(call.seconds)
+        labels, add = (call.wire, call.purpose, call.model), self._counts.add
+        add((_CALLS_OVER, *labels, str(call.status)), 1)
+        self._observe_seconds((_SECONDS, *labels), call.seconds)
         if call.first_seconds is not None:
-            self._first.labels(*labels).observe(call.first_seconds)
+            self._observe_seconds((_FIRST, *labels), call.first_seconds)
         if call.usage is not None:
             for unit, field in _UNITS.items():
                 if count := getattr(call.usage, field):
-                    self._tokens.labels(*labels, unit).inc(count)
+                    add((_TOKENS, *labels, unit), count)
         if call.cost:
-            self._cost.labels(*labels).inc(call.cost)
+            add((_COST, *labels), call.cost)
         for loss in call.losses:
-            self._losses.labels(*labels, loss.what.value).inc()
+            add((_LOSSES, *labels, loss.what.value), 1)
 
     def text(self) -> bytes:
-        """Returns all metrics, as Prometheus reads them."""
-        return generate_latest(self._registry)
+        """Returns the metrics of all processes, as Prometheus reads them."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        return generate_latest(registry)
+
+    def collect(self) -> Iterator[_Family]:
+        """Yields the metrics of all processes, see `prometheus_client.registry.Collector`."""
+        sums = self._counts.sums(of_living=(_OPEN,))
+        for name, (kind, description, labels) in _METRICS.items():
+            metric = kind(name, description, labels=labels)
+            for key, numbers in sums.items():
+                if key[0] != name:
+                    continue
+                if isinstance(metric, HistogramMetricFamily):
+                    metric.add_metric(key[1:], _cumulate(numbers[1:]), numbers[0])
+                else:
+                    metric.add_metric(key[1:], numbers[0])
+            yield metric
+
+    def _observe_seconds(self, key: Key, seconds: float) -> None:
+        """Counts a duration in a histogram: its sum, then a number for each bucket."""
+        self._counts.add(key, seconds, 0, _PLACES)
+        self._counts.add(key, 1, 1 + bisect_left(_BUCKETS, seconds), _PLACES)
+
+
+def _cumulate(counts: Sequence[float]) -> list[tuple[str, float]]:
+    """Returns the buckets of a histogram: each bound with the number of values up to it."""
+    return list(zip(_BOUNDS, accumulate(counts), strict=True))
 
 
 def log_failure(call: Observed, error: BaseException, status: int) -> None:

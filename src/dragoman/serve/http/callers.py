@@ -36,6 +36,7 @@ __all__ = [
     "fits_pattern",
     "parse_keys",
     "find_keys",
+    "list_secrets",
     "read_keys",
     "match_star",
 ]
@@ -57,8 +58,8 @@ _MOST_KEY_BYTES = 1024 * 1024
 
 
 def fits_pattern(name: str, pattern: str) -> bool:
-    """Returns whether a name is of a pattern, in which each `*` stands for any characters, none
-    too. The time is bounded by the product of both lengths."""
+    """Returns whether a name is of a pattern that a caller may use, in which each `*` stands for
+    any characters, none too. The time is bounded by the product of both lengths."""
     first, *pieces = pattern.split("*")
     if not pieces:
         return name == pattern
@@ -76,8 +77,8 @@ def fits_pattern(name: str, pattern: str) -> bool:
 
 
 def match_star(name: str, pattern: str) -> str | None:
-    """Returns what is in the place of a pattern's only `*`, or None if the name is not of the
-    pattern or nothing is there."""
+    """Returns what is in the place of the only `*` of a pattern that a caller may use, or None if
+    the name is not of the pattern or nothing is there."""
     before, _, after = pattern.partition("*")
     if len(name) <= len(before) + len(after) or not fits_pattern(name, pattern):
         return None
@@ -125,8 +126,8 @@ class Key(msgspec.Struct, frozen=True):
     """What its callers may name; `*` stands for any characters. `None`: all."""
 
     def __post_init__(self) -> None:
-        """Raises `SettingsError` for a key that is too short to be safe, or that no client can
-        send."""
+        """Raises `SettingsError` for a caller's key that is too short to be safe, or that no client
+        can send."""
         expect("a key's secret", self.secret, str)
         expect("a key's name", self.name, str)
         if self.models is not None:
@@ -180,7 +181,7 @@ async def _admit_anybody(presented: Sequence[str]) -> Caller:  # noqa: ARG001 th
 def _hash_keys(
     auth: str | Key | Iterable[str | Key] | Mapping[str, str],
 ) -> list[tuple[bytes, Caller]]:
-    """Returns the hashes of a server's keys, each with its caller."""
+    """Returns the hashes of the callers' keys, each with its caller."""
     if isinstance(auth, str | Key):
         entries: Iterable[str | Key] = [auth]
     elif isinstance(auth, Mapping):
@@ -198,6 +199,14 @@ def _hash_keys(
             "two keys of auth= are the same, so that it would not be clear who calls"
         )
     return digests
+
+
+def list_secrets(auth: Auth) -> list[bytes]:
+    """Returns the secrets of a server's keys; none where a function knows them."""
+    if auth is None or (callable(auth) and not isinstance(auth, Mapping)):
+        return []
+    digests = _hash_keys(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth))
+    return [digest for digest, _ in digests]
 
 
 def _authenticate_by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authenticate:
@@ -241,8 +250,8 @@ def _digest(secret: str) -> bytes:
 def find_keys(
     headers: Iterable[tuple[bytes, bytes]], query: bytes, key_places: Sequence[KeyPlace] = BEARER
 ) -> list[str]:
-    """Returns the keys that a request presents at these places, each once. `headers`: names in
-    lower case. `query`: as the URL has it.
+    """Returns the caller's keys that a request presents at these places, each once. `headers`:
+    names in lower case. `query`: as the URL has it.
 
     A place that holds two different keys holds none: what stands before this server may have looked
     at the other.
@@ -277,7 +286,7 @@ def _read_bearer(value: str) -> str:
 
 
 def _decode_header(value: bytes) -> str:
-    """Decodes the value of a header as UTF-8, otherwise as Latin-1."""
+    """Decodes the value of the header in which a caller's key is as UTF-8, otherwise as Latin-1."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -285,8 +294,8 @@ def _decode_header(value: bytes) -> str:
 
 
 def read_keys(path: Path | str) -> list[Key]:
-    """Returns the keys of a file, as `parse_keys` reads them. Logs a warning if other users of this
-    machine can read the file.
+    """Returns the callers' keys in a file, as `parse_keys` reads them. Logs a warning if other
+    users of this machine can read the file.
 
     Raises:
         SettingsError: it cannot be read, or holds no keys.
@@ -312,9 +321,9 @@ def read_keys(path: Path | str) -> list[Key]:
 
 
 def parse_keys(text: str, *, where: str) -> list[Key]:
-    """Parses a list of keys, one a line: the secret, then optionally a name for logs, then the
-    models that the key may use, `*` for any characters. Empty lines and lines with `#` are skipped.
-    `where` names the text in errors, which never show a secret.
+    """Parses a list of callers' keys, one a line: the secret, then optionally a name for logs, then
+    the models that the key may use, `*` for any characters. Empty lines and lines with `#` are
+    skipped. `where` names the text in errors, which never show a secret.
 
     Raises:
         SettingsError: there is none, or one can be guessed.

@@ -119,6 +119,11 @@ class Connection:
             f"the answer took longer than {seconds:g} seconds, which is the most that this server takes"
         )
 
+    @property
+    def is_interrupted(self) -> bool:
+        """True if the server ends the call, not its client."""
+        return self._interruption is not None
+
     def interrupt(self, error: DragomanError) -> None:
         """Ends the work of `run`, which returns this error."""
         self._interruption = error
@@ -263,7 +268,7 @@ class Connection:
 
 
 def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Encodes the headers of a response for ASGI, each on one line."""
+    """Encodes the headers of a connection's response for ASGI, each on one line."""
     return [
         (name.lower().encode("latin-1"), _one_line(value).encode("latin-1", "replace"))
         for name, value in headers.items()
@@ -271,7 +276,7 @@ def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 def _one_line(value: str) -> str:
-    """Returns a value with spaces for what a header cannot hold."""
+    """Returns the value of a connection's header with spaces for what it cannot hold."""
     if value.isprintable():
         return value
     return "".join([character if character.isprintable() else " " for character in value])
@@ -280,9 +285,12 @@ def _one_line(value: str) -> str:
 class ConcurrencyGate:
     """Counts the calls that run, and refuses more than the limits allow."""
 
-    def __init__(self, limits: ServerLimits) -> None:
-        """Creates the gate that bounds the server's concurrent calls and body bytes."""
-        self._limits = limits
+    def __init__(
+        self, limits: ServerLimits, note_open: Callable[[int], object] = lambda _: None
+    ) -> None:
+        """Creates the gate that bounds the server's concurrent calls and body bytes. `note_open`
+        gets the number of calls that run, each time it changes."""
+        self._limits, self._note_open = limits, note_open
         self._by_caller: Counter[str] = Counter()
         self._connections: set[Connection] = set()
         self._idle = asyncio.Event()
@@ -317,11 +325,13 @@ class ConcurrencyGate:
                 retry_after=_RETRY_SECONDS,
             )
         self.open += 1
+        self._note_open(self.open)
         open_calls[caller.id] += 1
         try:
             yield
         finally:
             self.open -= 1
+            self._note_open(self.open)
             open_calls[caller.id] -= 1
             if not open_calls[caller.id]:
                 # Callers without open calls are forgotten, or the counter would

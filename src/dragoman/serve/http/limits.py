@@ -76,7 +76,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_request(request: ModelRequest | RunRequest, limits: ServerLimits) -> None:
-    """Raises where a request holds more than the limits say.
+    """Raises where a request holds more than the server's limits say.
 
     Raises:
         ContextLengthError: it has too many messages.
@@ -93,7 +93,8 @@ def check_request(request: ModelRequest | RunRequest, limits: ServerLimits) -> N
 
 
 def check_conversation(size: int, most: int | None) -> None:
-    """Raises where a kept conversation is larger than may be. `size`, `most`: bytes.
+    """Raises where a kept conversation is larger than the server's limits allow. `size`, `most`:
+    bytes.
 
     Raises:
         ContextLengthError: it is.

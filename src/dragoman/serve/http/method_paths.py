@@ -51,8 +51,8 @@ def method_paths(
 
 
 def _sort_key(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
-    """Returns the sort key of a place: fixed paths before patterns, long ones before what may be
-    their beginning, and a name at the end, which may hold slashes, last."""
+    """Returns the sort key of a method's path: fixed paths before patterns, long ones before what
+    may be their beginning, and a name at the end, which may hold slashes, last."""
     method, path, _, _ = entry
     return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
 

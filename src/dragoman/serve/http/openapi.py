@@ -155,7 +155,8 @@ def _describe_operation(method_path: MethodPath, *, has_keys: bool) -> Json:
 
 
 def _body_types(route: Route) -> Sequence[str]:
-    """Returns the media types of the bodies that clients send to a route."""
+    """Returns for the OpenAPI document the media types of the bodies that clients send to a
+    route."""
     if route.purpose in FORM_PURPOSES:
         return ("application/json", FORM_TYPE)
     return ("application/json",)
@@ -231,8 +232,8 @@ def _sample_error(wire: Wire) -> Any:
 
 
 def _infer_schema(value: Any) -> Json:
-    """Returns a JSON Schema that a value of this shape fits; a text and null may stand for each
-    other."""
+    """Returns a JSON Schema for the server's OpenAPI document that a value of this shape fits; a
+    text and null may stand for each other."""
     if isinstance(value, dict):
         fields = cast("Json", value)
         return {

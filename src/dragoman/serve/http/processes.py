@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.errors import SettingsError
 
-__all__ = ["check_processes", "count_processes"]
+__all__ = ["check_durable", "check_processes", "count_processes"]
 
 _WORKERS = re.compile(r"(?:--workers|-w)=?(\d{1,4})?")
 _SPAWNED = re.compile(r"SpawnProcess-(\d{1,4})")
@@ -48,15 +48,39 @@ def count_processes(
     return max(counts)
 
 
-def check_processes(*, is_in_memory: bool, count: int) -> None:
-    """Refuses to keep answers in memory with more than one process.
+def check_processes(in_memory: Sequence[str], count: int) -> None:
+    """Refuses to keep something in memory with more than one process. `in_memory`: what is, with
+    the argument that says where.
 
     Raises:
         SettingsError: that is asked for.
     """
-    if is_in_memory and count > 1:
+    if in_memory and count > 1:
         raise SettingsError(
-            f'this application runs in {count} processes or more, and keeps answers in the memory of each (store="memory:"): '
-            'a client would find its answer only by chance. Give a database that they share, such as store="sqlite:///server.db" '
-            'or "postgresql://…", store=None to keep none, or serve with one process'
+            f"this application runs in {count} processes or more, and keeps {' and '.join(in_memory)} in the memory of each: "
+            'a client would find them only by chance. Give a database that they share, such as "sqlite:///server.db" '
+            'or "postgresql://…", keep none (store=None, --store none), or serve with one process'
+        )
+
+
+def check_durable(store: object, log: object, *, durable: bool, drives: bool) -> None:
+    """Checks that runs can outlive the server. `store`, `log`: those of `serve.app`.
+
+    Raises:
+        SettingsError: nothing is kept, it is kept in memory only, or `drives` means nothing.
+    """
+    if not (durable or drives):
+        raise SettingsError(
+            "only durable runs can be left to other processes: drives=False needs durable=True "
+            "(--no-drive needs --durable)"
+        )
+    if not durable:
+        return
+    from dragoman.runs.memory_log import MemoryLog
+
+    has_log = isinstance(store, str) if log is None else not isinstance(log, MemoryLog)
+    if store in (None, "memory:") or not has_log:
+        raise SettingsError(
+            "durable runs outlive the process, so answers and the log must be in a database: "
+            'give store="sqlite:///server.db" or "postgresql://…" (--store)'
         )

@@ -193,8 +193,8 @@ def seal_events(
 
 
 def _update_origin(start: Origin | None, end: Origin | None) -> Origin | None:
-    """Returns the origin from the start of an answer, updated with the fields that its end tells.
-    Where both tell a field, the end wins."""
+    """Returns the origin that an answer is sealed with: that of its start, updated with the fields
+    that its end tells. Where both tell a field, the end wins."""
     if start is None or end is None:
         return end or start
     end_fields = {

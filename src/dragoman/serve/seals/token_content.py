@@ -100,8 +100,8 @@ _decode = msgspec.msgpack.Decoder(_Sealed).decode
 
 
 def is_needed(message: Message) -> bool:
-    """True if a message has anything that its provider must get back and another format cannot
-    say."""
+    """True if a message needs a token: it has anything that its provider must get back and another
+    format cannot say."""
     if message.origin is None:
         return False
     hidden = any(_is_hidden(piece) for piece in message.content if not isinstance(piece, TextPart))
@@ -229,7 +229,8 @@ def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
 
 
 def _split_visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
-    """Returns what every format shows of a message: its text, and the pieces beside it."""
+    """Returns what every format shows of a message beside its token: its text, and the pieces
+    beside it."""
     text = "".join(
         [piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)]
     )
@@ -270,7 +271,7 @@ def _fill_token(
 
 
 def _encode_sealed(sealed: _Sealed) -> bytes | None:
-    """Encodes the content of a token, or returns None if it cannot be encoded."""
+    """Encodes a token's content, or returns None if it cannot be encoded."""
     try:
         return _encode(sealed)
     except (TypeError, ValueError, RecursionError, OverflowError):
@@ -295,7 +296,8 @@ def _seal_piece(piece: Content) -> _Text | _Shown | _Hidden:
 
 
 def _is_hidden(piece: Content) -> bool:
-    """True if a format may leave the piece out, or show it in a form of its own."""
+    """True if the token must hold a piece, since a format may leave the piece out, or show it in a
+    form of its own."""
     if isinstance(piece, TextPart):
         # Several formats drop blank texts, so they are sealed rather than counted.
         return not piece.text.strip()
@@ -309,8 +311,8 @@ def _has_native(native: Native) -> bool:
 
 
 def _without_response_notes(native: Native) -> Native:
-    """Returns the native mapping without what stood around the message in a response, which is
-    never sent."""
+    """Returns the native mapping for a token without what stood around the message in a response,
+    which is never sent."""
     wires: Json = {}
     for wire, fields in (native or {}).items():
         if NOTES in wire:
@@ -330,7 +332,8 @@ def _digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
 
 
 def _call_digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
-    """Returns a digest of what is known when the last of these calls begins."""
+    """Returns a digest, for a call's token, of what is known when the last of these calls
+    begins."""
     return _hash(
         text, [[getattr(piece, "id", None), getattr(piece, "name", None)] for piece in pieces_shown]
     )

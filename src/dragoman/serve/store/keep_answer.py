@@ -19,13 +19,15 @@ __all__ = ["begin_answer", "keep_answer", "find_conversation", "store_deadline"]
 _LOG = logger("serve")
 
 
-async def begin_answer(store: AnswerStore, answered: Answered, *, seconds: float | None) -> None:
+async def begin_answer(
+    store: AnswerStore, answered: Answered, keys: Sequence[str] = (), *, seconds: float | None
+) -> None:
     """Stores an answer that is being made. `seconds`: how long to wait for the store.
 
     Raises:
         StoreError: it is not kept.
     """
-    await _save_answer(store, answered, (), seconds)
+    await _save_answer(store, answered, keys, seconds)
 
 
 async def keep_answer(

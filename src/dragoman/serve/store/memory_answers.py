@@ -73,7 +73,7 @@ class MemoryAnswers:
         self._numbers, self._decoded = count(), DecodedAnswers()
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
-        """See `AnswerStore`."""
+        """Saves an answer in memory. See `AnswerStore`."""
         share = self._shares.setdefault(answered.owner, _OwnerAnswers())
         before = share.answers.get(answered.id)
         all_keys = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
@@ -111,13 +111,13 @@ class MemoryAnswers:
             self._remove_oldest(max(self._shares, key=lambda owner: self._shares[owner].bytes))
 
     async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
-        """See `AnswerStore`."""
+        """Returns an answer from memory. See `AnswerStore`."""
         share = self._shares.get(owner)
         stored = None if share is None else share.answers.get(id)
         return None if stored is None else self._decode(stored)
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
-        """See `AnswerStore`."""
+        """Finds in memory the latest answer of a key. See `AnswerStore`."""
         if owner in self._shares:
             by_key = self._shares[owner].by_key
         else:
@@ -128,7 +128,7 @@ class MemoryAnswers:
         return await self.get(owner, next(reversed(ids)))
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
-        """See `AnswerStore`."""
+        """Returns a conversation's answers from memory. See `AnswerStore`."""
         answers = self._shares.get(owner, _OwnerAnswers()).answers
         stored: dict[str, _StoredAnswer] = {}
         next_id: str | None = id
@@ -146,7 +146,7 @@ class MemoryAnswers:
         return [self._decode(share.answers[run]) for run in share.by_task.get(task_id, {})]
 
     async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
-        """See `AnswerStore`."""
+        """Returns a page of tasks from memory. See `AnswerStore`."""
         share = self._shares.get(owner, _OwnerAnswers())
         latest = [share.answers[next(reversed(runs))] for runs in reversed(share.by_task.values())]
         matches = sorted(
@@ -157,7 +157,7 @@ class MemoryAnswers:
         return TaskPage(page, len(matches), more=len(after) > len(page))
 
     async def save_push(self, owner: str, task_id: str, config: JsonMap) -> None:
-        """See `AnswerStore`."""
+        """Keeps a push configuration in memory. See `AnswerStore`."""
         self._push.setdefault((owner, task_id), {})[config["id"]] = dict(config)
         # Addresses go with their tasks, of which there are at most half as many.
         while len(self._push) > 2 * self._most:
@@ -168,14 +168,14 @@ class MemoryAnswers:
         return [dict(config) for config in self._push.get((owner, task_id), {}).values()]
 
     async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
-        """See `AnswerStore`."""
+        """Drops a push configuration from memory. See `AnswerStore`."""
         configs = self._push.get((owner, task_id), {})
         configs.pop(id, None)
         if not configs:
             self._push.pop((owner, task_id), None)
 
     async def prune(self, before: datetime) -> int:
-        """See `AnswerStore`."""
+        """Drops old answers from memory. See `AnswerStore`."""
         count = self._count
         for owner, share in list(self._shares.items()):
             needed: set[str | None] = set()

@@ -104,8 +104,8 @@ class SqlAnswers:
         """Bytes that are to be written."""
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
-        """See `AnswerStore`. Who stops waiting does not stop the writing, so that what waits for a
-        file that is locked is bounded."""
+        """Saves an answer in SQL. See `AnswerStore`. Who stops waiting does not stop the writing,
+        so that what waits for a file that is locked is bounded."""
         body = msgspec.json.encode(answered)
         if self._queued_bytes and self._queued_bytes + len(body) > _MOST_QUEUED_BYTES:
             raise StoreError(
@@ -127,7 +127,7 @@ class SqlAnswers:
             self._queued_bytes -= len(body)
 
     async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
-        """See `AnswerStore`."""
+        """Reads an answer from SQL. See `AnswerStore`."""
         same = (answers.c.owner == owner, answers.c.answer_id == _clean_text(id))
         wanted = select(answers.c.number, answers.c.body).where(*same)
         return self._decode_row(
@@ -135,7 +135,7 @@ class SqlAnswers:
         )
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
-        """See `AnswerStore`."""
+        """Finds the latest answer of a key in SQL. See `AnswerStore`."""
         wanted = [_bound_key(key) for key in keys]
         return self._decode_row(
             await self._database.read(
@@ -144,7 +144,8 @@ class SqlAnswers:
         )
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
-        """See `AnswerStore`. Only what was not read before is read whole."""
+        """Reads a conversation's answers from SQL. See `AnswerStore`. Only what was not read before
+        is read whole."""
         rows = await self._database.read(
             lambda connection: _load_answer_chain(
                 connection, owner, _clean_text(id), self._decoded, most_bytes
@@ -153,7 +154,7 @@ class SqlAnswers:
         return [self._decoded.decode(number, data) for number, data in reversed(rows)]
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
-        """See `AnswerStore`."""
+        """Deletes an answer from SQL. See `AnswerStore`."""
         return bool(
             await self._database.write(
                 lambda connection: _delete_answer(connection, owner, _clean_text(id))
@@ -161,7 +162,8 @@ class SqlAnswers:
         )
 
     async def prune(self, before: datetime) -> int:
-        """See `AnswerStore`. So many at a time that others come between."""
+        """Deletes old answers from SQL. See `AnswerStore`. So many at a time that others come
+        between."""
         count, time = 0, _microseconds(before)
         while gone := await self._database.write(lambda connection: _prune(connection, time)):
             count += gone
@@ -171,14 +173,14 @@ class SqlAnswers:
         return count
 
     async def task(self, owner: str, task_id: str) -> list[Answered]:
-        """See `AnswerStore`."""
+        """Reads a task from SQL. See `AnswerStore`."""
         rows = await self._database.read(
             lambda connection: _read_task(connection, owner, _clean_text(task_id))
         )
         return [self._decoded.decode(*row) for row in rows]
 
     async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
-        """See `AnswerStore`."""
+        """Reads a page of tasks from SQL. See `AnswerStore`."""
         if wanted.thread is None:
             thread = None
         else:
@@ -192,20 +194,20 @@ class SqlAnswers:
         return TaskPage(page, total, more=len(rows) > len(page))
 
     async def save_push(self, owner: str, task_id: str, config: JsonMap) -> None:
-        """See `AnswerStore`."""
+        """Stores a push configuration in SQL. See `AnswerStore`."""
         now = datetime.now(UTC)
         await self._database.write(
             lambda connection: _save_push(connection, owner, task_id, config, now)
         )
 
     async def push_configs(self, owner: str, task_id: str) -> list[Json]:
-        """See `AnswerStore`."""
+        """Reads push configurations from SQL. See `AnswerStore`."""
         return await self._database.read(
             lambda connection: _read_push(connection, owner, _clean_text(task_id))
         )
 
     async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
-        """See `AnswerStore`."""
+        """Deletes a push configuration from SQL. See `AnswerStore`."""
         task, config_id = _clean_text(task_id), _clean_text(id)
         await self._database.write(
             lambda connection: _delete_push(connection, owner, task, config_id)
@@ -377,7 +379,7 @@ def _task_columns(answered: Answered, thread: str) -> Json:
 
 
 def _read_task(connection: Connection, owner: str, task_id: str) -> Sequence[Row[Any, Any]]:
-    """Returns number and body of each stored run of a task."""
+    """Reads by SQL number and body of each stored run of a task."""
     runs = select(answers.c.number, answers.c.body).where(
         answers.c.owner == owner, answers.c.task == task_id
     )
@@ -420,7 +422,7 @@ def read_tasks(
 def _save_push(
     connection: Connection, owner: str, task_id: str, config: JsonMap, now: datetime
 ) -> None:
-    """Keeps where notifications of a task go."""
+    """Keeps in SQL where notifications of a task go."""
     values = {
         "owner": owner,
         "task": task_id,
@@ -432,7 +434,7 @@ def _save_push(
 
 
 def _read_push(connection: Connection, owner: str, task_id: str) -> list[Json]:
-    """Returns the push configurations of a task, the oldest first."""
+    """Reads by SQL the push configurations of a task, the oldest first."""
     configs = select(push_configs.c.body).where(
         push_configs.c.owner == owner, push_configs.c.task == task_id
     )
@@ -448,7 +450,7 @@ def _delete_push(connection: Connection, owner: str, task_id: str, config_id: st
 
 
 def _forget_push(connection: Connection, *conditions: ColumnElement[bool]) -> None:
-    """Forgets those, of these, of which the task is gone."""
+    """Deletes by SQL those of these push configurations whose task is gone."""
     is_there = exists().where(
         answers.c.owner == push_configs.c.owner, answers.c.task == push_configs.c.task
     )
@@ -470,7 +472,8 @@ def _microseconds(time: datetime) -> int:
 
 
 def _bound_key(text: str) -> str:
-    """Returns a key shortened by a digest to what an index of Postgres takes (2,704 bytes)."""
+    """Returns a key for an SQL index shortened by a digest to what an index of Postgres takes
+    (2,704 bytes)."""
     text = _clean_text(text)
     if len(text) <= _LONGEST_KEY:
         return text
@@ -478,7 +481,7 @@ def _bound_key(text: str) -> str:
 
 
 def _clean_text(id: str) -> str:  # noqa: A002 what it is
-    """Returns a client's id without characters that databases refuse: NUL and unpaired
-    surrogates."""
+    """Returns for an SQL column a client's id without characters that databases refuse: NUL and
+    unpaired surrogates."""
     text = id.encode("utf-8", "replace").decode()
     return "" if "\0" in text else text

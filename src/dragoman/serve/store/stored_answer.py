@@ -21,8 +21,11 @@ __all__ = [
     "Answered",
     "AnsweredState",
     "DecodedAnswers",
+    "Ending",
     "Stage",
+    "begin_ending",
     "conversation_key",
+    "keys_after",
     "keys_of",
     "latest_keys",
 ]
@@ -32,6 +35,25 @@ Stage = Literal["working", "waiting", "signing_in", "completed", "failed", "refu
 """How far a task is, as its latest run says it."""
 
 _MOST_DECODED = 16 * 1024 * 1024
+
+
+class Ending(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What is needed to keep the end of an answer that a durable run makes, in whichever process. It
+    goes once the end is kept."""
+
+    user: str = ""
+    """The user whom the client calls for; empty: it names none."""
+    question_ids: tuple[str, ...] = ()
+    """Ids of the client's messages, which the run tells too."""
+    scope: str = ""
+    """Within which the conversation is looked for."""
+    message_keys: tuple[str, ...] = ()
+    """Keys of the conversation's messages, as the client has them."""
+    last_key: str = ""
+    """Key of the last message that the client sent."""
+    always: bool = True
+    """True if the answer is kept however it ends. Else the client waits for it: what failed, or was
+    left, is forgotten."""
 
 
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -87,6 +109,8 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     shared: bool = True
     """Whether the client may ask for it by its id; else it is kept to recognise the conversation
     alone."""
+    ending: Ending | None = None
+    """What is needed to keep its end; `None`: it is kept, or no durable run makes it."""
 
     @property
     def stage(self) -> Stage:
@@ -120,10 +144,16 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 def conversation_key(conversation: Iterable[Message], scope: str) -> str:
     """Returns the key of a conversation as its client has it; system texts and what no client shows
     do not count. `scope`: within which it is looked for."""
-    visible = [
-        message for message in conversation if message.role is not Role.SYSTEM and message.parts
+    return f"conversation:{_digest_key(scope, *_list_keys(conversation))}"
+
+
+def _list_keys(conversation: Iterable[Message]) -> list[str]:
+    """Returns the keys of the messages of which the key of a conversation is made."""
+    return [
+        _message_key(message)
+        for message in conversation
+        if message.role is not Role.SYSTEM and message.parts
     ]
-    return f"conversation:{_digest_key(scope, *[_message_key(message) for message in visible])}"
 
 
 def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
@@ -133,17 +163,26 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
     A call is known by its id, and by what it is and what it answers: many providers number the
     calls of each conversation.
     """
-    if conversation:
-        before = _message_key(conversation[-1])
-    else:
-        before = ""
+    return keys_after(begin_ending(conversation, scope), answer)
+
+
+def begin_ending(conversation: Sequence[Message], scope: str) -> Ending:
+    """Returns what the keys of an answer are made of, beside the answer. See `keys_of`."""
+    last = _message_key(conversation[-1]) if conversation else ""
+    return Ending(scope=scope, message_keys=tuple(_list_keys(conversation)), last_key=last)
+
+
+def keys_after(ending: Ending, answer: Sequence[Message]) -> list[str]:
+    """Returns the keys of an answer. See `keys_of`."""
+    scope = ending.scope
     calls = [
-        f"call:{_digest_key(scope, before, call.id, shared_key(Message.model(call)))}"
+        f"call:{_digest_key(scope, ending.last_key, call.id, shared_key(Message.model(call)))}"
         for message in answer
         for call in message.tool_calls
         if call.id
     ]
-    return [conversation_key([*conversation, *answer], scope), *dict.fromkeys(calls)]
+    whole = _digest_key(scope, *ending.message_keys, *_list_keys(answer))
+    return [f"conversation:{whole}", *dict.fromkeys(calls)]
 
 
 def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:

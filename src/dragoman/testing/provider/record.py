@@ -11,7 +11,7 @@ from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError
 from dragoman.model.resolve_model import ModelString, parse_model_string
-from dragoman.providers.address import find_base_url
+from dragoman.providers.base_url import find_base_url
 from dragoman.providers.keys import find_key, request_headers
 from dragoman.providers.provider import Provider
 from dragoman.testing.check import Skipped, require, require_equal

@@ -156,8 +156,8 @@ def make_signed_thinking(wire: str) -> ThinkingPart:
 
 
 def make_stream_events(message: Message, piece: int = 5) -> list[Event]:
-    """Returns the events of a model message as a stream has them, with deltas of `piece`
-    characters."""
+    """Returns the events of a model message as the bench's streams have them, with deltas of
+    `piece` characters."""
     events: list[Event] = []
     for event in unfold([message.replace(id=message.id or "m1")]):
         if isinstance(event, PartDelta):
@@ -171,7 +171,7 @@ def make_stream_events(message: Message, piece: int = 5) -> list[Event]:
 
 
 def round_trip_json(value: Any, what: str) -> Any:
-    """Returns a value encoded as JSON and decoded again.
+    """Returns a value that a wire wrote, encoded as JSON and decoded again.
 
     Raises:
         CheckFailed: it cannot be encoded as JSON.
@@ -193,7 +193,7 @@ def find_signature(signed: ThinkingPart, wire: str) -> str:
 
 
 def list_texts(value: Any) -> list[str]:
-    """Returns all texts in a JSON value except keys."""
+    """Returns all texts in what a wire wrote, a JSON value, except keys."""
     match value:
         case str():
             return [value]
@@ -207,7 +207,8 @@ def list_texts(value: Any) -> list[str]:
 
 
 def find_fault(events: Iterable[Event], *, corrupt: bool = False) -> str | None:
-    """Returns a description of the first malformed event, or None if events are well-formed.
+    """Returns a description of the first malformed event that a wire gave, or None if events are
+    well-formed.
 
     `corrupt`: the events come from corrupt bytes, so the end of a part may differ from its deltas.
     """
@@ -260,8 +261,8 @@ def _get_text(part: Content | None) -> str:
 
 
 def find_lists(payload: Any) -> list[list[Any]]:
-    """Returns the lists in a payload: the payload itself, or the lists directly in it, sorted by
-    key."""
+    """Returns the lists in a wire's payload: the payload itself, or the lists directly in it,
+    sorted by key."""
     if isinstance(payload, list):
         return [cast("list[Any]", payload)]
     fields = cast("Json", payload)

@@ -49,7 +49,7 @@ def memory_changes_nothing(bench: WireBench) -> None:
 
 
 def _dump_http(bench: WireBench, request: ModelRequest, history: History | None) -> Json:
-    """Returns everything that a request sends, with its losses, by name."""
+    """Returns everything that a request with or without memory sends, with its losses, by name."""
     losses: list[Loss] = []
     options: Json = {}
     if history is not None:
@@ -66,8 +66,8 @@ def _dump_http(bench: WireBench, request: ModelRequest, history: History | None)
 
 
 def _make_conversation(bench: WireBench) -> tuple[Message, ...]:
-    """Returns rounds of tool calls, every type of part from both roles, and signed answers, of
-    which the provider has stored the last."""
+    """Returns a conversation for requests with and without memory: rounds of tool calls, every type
+    of part from both roles, and signed answers, of which the provider has stored the last."""
     out = [CONVERSATION[0]]
     for number in range(3):
         for message in CONVERSATION[1:]:
@@ -89,7 +89,8 @@ def _make_conversation(bench: WireBench) -> tuple[Message, ...]:
 
 
 def _number_ids(piece: Any, number: int) -> Any:
-    """Returns a call or result with a number in its id, so that ids differ between rounds."""
+    """Returns a call or result of the memory check's conversation with a number in its id, so that
+    ids differ between rounds."""
     if isinstance(piece, ToolCallPart | ToolResultPart):
         return msgspec.structs.replace(piece, id=f"{piece.id}_{number}")
     return piece

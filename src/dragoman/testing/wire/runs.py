@@ -107,7 +107,7 @@ def runs_are_one_answer(bench: WireBench) -> None:
     "stream", "response", look="encoder, dump_response: MessageDropped, and an error after text"
 )
 def retractions_leave_nothing(bench: WireBench) -> None:
-    """A retracted message is not in a whole response. A stream cannot take anything back:
+    """A message that a run retracts is not in a whole response. A stream cannot take anything back:
     `runs.visible` ends it with an error after the text that was sent, and the new message is not
     sent."""
     events = [*_start_message(_VOID), _AGAIN, *unfold([_SECOND])]

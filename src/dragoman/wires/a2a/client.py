@@ -12,7 +12,7 @@ from itertools import compress
 from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
-from dragoman.codec.agent_turns import AgentTurns, agent_turns
+from dragoman.codec.agent_conversation import AgentTurns, agent_turns
 from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
 from dragoman.codec.media import media_label
 from dragoman.fold import arguments_text

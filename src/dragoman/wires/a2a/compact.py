@@ -327,7 +327,7 @@ def _merge_part(part: Any, arguments: Mapping[str, Json]) -> Any:
 
 
 def _merge_call(call: Any, arguments: Mapping[str, Json]) -> Any:
-    """Returns, for compacted events, a call of an older A2A agent with its merged arguments."""
+    """Returns a call in compacted events of an older A2A agent with its merged arguments."""
     fields = if_object(call)
     pieces = arguments.get(if_text(fields.get("call_id")))
     if pieces is None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.difference import apply_difference
+from dragoman.codec.json_difference import apply_difference
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.run_decoder import DecodedPart
 from dragoman.event import (

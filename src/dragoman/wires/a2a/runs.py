@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.difference import restore_fields
 from dragoman.codec.framing import frame_server_event
+from dragoman.codec.json_difference import restore_fields
 from dragoman.codec.json_values import (
     check_depth,
     if_list,
@@ -86,7 +86,7 @@ def is_rpc(value: Any) -> bool:
 
 
 def rpc_request(method: str, params: JsonMap, id: Any = 1) -> Json:  # noqa: A002 the protocol's
-    """Returns a JSON-RPC request with A2A parameters."""
+    """Returns the JSON-RPC request of an A2A run, with its parameters."""
     return {
         "jsonrpc": "2.0",
         "id": id,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
-from dragoman.codec.agent_turns import agent_turns
+from dragoman.codec.agent_conversation import agent_turns
 from dragoman.codec.json_values import merge_wire_fields
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost

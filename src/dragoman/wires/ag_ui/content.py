@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_difference import apply_difference, find_difference
 from dragoman.codec.json_values import (
     if_object,
     if_objects,

@@ -401,7 +401,7 @@ def _call_ids(entry: JsonMap) -> list[str]:
 
 
 def _answer_text(entry: JsonMap) -> str | None:
-    """Returns the text of an AG-UI assistant message, or None for any other."""
+    """Returns the text of a decoded AG-UI assistant message, or None for any other."""
     text = ""
     if entry.get("role") == "assistant":
         text = if_text(entry.get("content"))

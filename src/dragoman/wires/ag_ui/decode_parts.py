@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from dragoman.codec.difference import apply_difference
+from dragoman.codec.json_difference import apply_difference
 from dragoman.codec.json_values import if_text, optional_field, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted

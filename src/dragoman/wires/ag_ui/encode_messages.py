@@ -7,7 +7,7 @@ tells of both. Where another event comes first, what waits is carried as it is.
 
 from __future__ import annotations
 
-from dragoman.codec.difference import is_equal
+from dragoman.codec.json_difference import is_equal
 from dragoman.codec.run_encoder import RunEncoder, split_frame
 from dragoman.errors import HistoryError
 from dragoman.event import (
@@ -100,7 +100,8 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         return is_end and (event.message_id, event.index) == (last.message_id, last.index)
 
     def carry_pending(self) -> None:
-        """Carries pending events in dragoman's extension of the AG-UI stream."""
+        """Carries events of AG-UI messages that are pending in dragoman's extension of the
+        stream."""
         pending, self.pending = self.pending, []
         for event in pending:
             self.carry(event)

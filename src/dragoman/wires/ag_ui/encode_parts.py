@@ -14,7 +14,7 @@ from functools import cached_property
 
 import msgspec
 
-from dragoman.codec.difference import find_difference, is_equal
+from dragoman.codec.json_difference import find_difference, is_equal
 from dragoman.codec.json_values import optional_field, read_extra_fields
 from dragoman.codec.run_encoder import EncodedPart
 from dragoman.event import MessageStarted, OpenText, PartStarted

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_difference import apply_difference, find_difference
 from dragoman.codec.json_values import (
     if_list,
     if_object,

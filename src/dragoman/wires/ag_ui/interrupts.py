@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_difference import apply_difference, find_difference
 from dragoman.codec.json_values import drop_none, if_list, if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from dragoman.codec.difference import find_difference, is_equal
 from dragoman.codec.fit_ids import DistinctIds
+from dragoman.codec.json_difference import find_difference, is_equal
 from dragoman.codec.json_values import (
     if_object,
     merge_wire_fields,

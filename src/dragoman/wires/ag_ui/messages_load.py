@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.difference import apply_difference
+from dragoman.codec.json_difference import apply_difference
 from dragoman.codec.json_values import (
     if_list,
     if_object,
@@ -89,8 +89,10 @@ def load_group(
         HistoryError: a message cannot be read and `problems` is None.
     """
     pieces: list[Placed] = []
+    # parts for which AG-UI has no place; they stand in the extras
     unwritten: list[Placed] = []
     head: JsonMap | None = None
+    # how the entries were spelled; filled as they are read
     form: Json = {}
     for index, entry in entries:
         extras = load_extras(entry.get("metadata"))
@@ -108,6 +110,7 @@ def load_group(
     if head is None:
         return []
     first = entries[0][1]
+    # A message that this library wrote has its own origin in the extras of its first entry.
     extras = group_extras(first)
     message = _load_message(head, _sort_pieces([*pieces, *unwritten]), form)
     if not extras:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.difference import find_difference, restore_fields
+from dragoman.codec.json_difference import find_difference, restore_fields
 from dragoman.codec.json_values import (
     check_depth,
     drop_none,
@@ -84,7 +84,8 @@ def load_run(
 
 
 def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
-    """Returns the fields of a body that are not null, under today's names.
+    """Returns the fields of a run's body that are not null, under the names of AG-UI 1.0; older
+    clients have others. `problems`: as in `load_run`.
 
     Raises:
         HistoryError: the body is no object, or a field has the wrong type.
@@ -92,6 +93,8 @@ def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
     if not isinstance(body, dict):
         raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
     raw_fields = if_object(body)
+    # Where problems are collected, each message is checked by itself later, so that one which is
+    # nested too deeply does not cost the others.
     check_depth(raw_fields if problems is None else read_extra_fields(raw_fields, "messages"))
     fields = drop_none(rename_fields(raw_fields))
     for name, (field_type, noun) in _TYPES.items():

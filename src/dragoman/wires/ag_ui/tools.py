@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_difference import apply_difference, find_difference
 from dragoman.codec.json_values import (
     if_list,
     if_object,

@@ -35,8 +35,8 @@ from dragoman.wires.ai_sdk.quirks import part_id
 from dragoman.wires.ai_sdk_messages.files import dump_file
 from dragoman.wires.ai_sdk_messages.marks import dump_mark
 from dragoman.wires.ai_sdk_messages.texts_and_thinking import dump_reasoning, dump_text
-from dragoman.wires.ai_sdk_messages.tool_calls import add_result, dump_call
 from dragoman.wires.ai_sdk_messages.ui_messages import UI_DIALECT
+from dragoman.wires.ai_sdk_messages.ui_tool_parts import add_result, dump_call
 
 __all__ = ["StreamPart", "PartEncoder"]
 

@@ -21,7 +21,6 @@ from dragoman.wires.ai_sdk_messages.read_parts import (
     finish,
     text_field,
 )
-from dragoman.wires.ai_sdk_messages.tool_calls import load_input, runner_of, unread_fields
 from dragoman.wires.ai_sdk_messages.tool_output import (
     CONTENT,
     as_result,
@@ -31,6 +30,7 @@ from dragoman.wires.ai_sdk_messages.tool_output import (
     load_content,
     plain_output,
 )
+from dragoman.wires.ai_sdk_messages.ui_tool_parts import load_input, runner_of, unread_fields
 
 __all__ = ["dump_model_call", "dump_model_result", "load_model_call", "load_model_result"]
 

@@ -250,8 +250,8 @@ def thread_of(native: Native) -> Part:
     """Returns the fields in which a Mastra row names its thread and owner, or an empty object."""
     if not native or not OWN.is_ours(native):
         return {}
-    # A message that was several rows of the first form has the notes of each; all are of one
-    # thread.
+    # A message that was several rows of Mastra's first version has the notes of each, and all are
+    # of one thread. A message that is one row of it has the fields in its own notes.
     row = if_object(OWN.notes(native).get("row"))
     rows = if_list(row.get("rows"))
     fields = if_object((if_object(rows[0]) if rows else row).get("fields"))

@@ -351,8 +351,8 @@ def find_carried_fields(part: Fields, key: str) -> Part:
 
 
 def with_carried(piece: P, extras: Any) -> P:
-    """Returns a piece with what its AI SDK part carries, or unchanged if dragoman cannot have
-    written that."""
+    """Returns a piece with what the provider metadata of its AI SDK part carries, or unchanged if
+    dragoman cannot have written that."""
     carried = if_object(extras)
     native, fields = carried.get("native", {}), carried.get("fields", {})
     if not carried or not carried.keys() <= {"native", "fields"} or not is_native(native):

@@ -34,7 +34,15 @@ from dragoman.wires.ai_sdk_messages.read_parts import (
     finish,
     load_mark,
 )
-from dragoman.wires.ai_sdk_messages.tool_calls import (
+from dragoman.wires.ai_sdk_messages.tool_output import (
+    as_result,
+    denial_reason,
+    dump_failure,
+    plain_output,
+    refusal,
+    unread_result,
+)
+from dragoman.wires.ai_sdk_messages.ui_tool_parts import (
     CALL_FIELDS,
     has_no_form,
     input_of,
@@ -44,14 +52,6 @@ from dragoman.wires.ai_sdk_messages.tool_calls import (
     runner_of,
     unread_fields,
     without_refusal,
-)
-from dragoman.wires.ai_sdk_messages.tool_output import (
-    as_result,
-    denial_reason,
-    dump_failure,
-    plain_output,
-    refusal,
-    unread_result,
 )
 
 __all__ = [

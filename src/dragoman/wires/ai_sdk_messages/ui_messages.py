@@ -20,7 +20,7 @@ from dragoman.wires.ai_sdk_messages.texts_and_thinking import (
     load_reasoning,
     load_text,
 )
-from dragoman.wires.ai_sdk_messages.tool_calls import add_result, dump_call, load_tool
+from dragoman.wires.ai_sdk_messages.ui_tool_parts import add_result, dump_call, load_tool
 
 __all__ = ["UI_DIALECT", "filler", "keep_in_metadata", "restrict", "with_metadata"]
 

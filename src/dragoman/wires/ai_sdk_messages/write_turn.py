@@ -279,8 +279,8 @@ class Writing:
 
 
 def lose_orphans(group: MessageGroup, losses: list[Loss]) -> None:
-    """Notes, for the turn that is written, the loss of results without a call before them, and of
-    the interrupts behind them."""
+    """Notes as lost the results without a call before them in the turn that is written, and the
+    interrupts behind them."""
     content = group.messages[0].content
     for piece_index, piece in enumerate(content):
         if isinstance(piece, ToolResultPart):

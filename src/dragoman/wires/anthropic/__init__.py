@@ -13,6 +13,8 @@ from dragoman.wires.anthropic.messages import (
 )
 from dragoman.wires.anthropic.quirks import NAME, Quirks
 from dragoman.wires.anthropic.request import (
+    count_field,
+    dump_count,
     dump_http,
     dump_request,
     forward,
@@ -39,7 +41,7 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
-__all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
+__all__ += ["dump_model", "dump_models", "dump_token_count", "dump_count", "count_field", "keys"]
 __all__ += ["dump_seal", "load_seal"]
 __all__ += ["bodies", "request_fields", "allowed", "forward"]
 

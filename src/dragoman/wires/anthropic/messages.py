@@ -195,9 +195,10 @@ def prepare_conversation(
     *,
     model: str | None = None,
 ) -> OutgoingBlocks:
-    """Returns a conversation made ready for its dump. `tools`: the Anthropic request's, whose names
-    are made fit with those of the calls; `model`: its model, else the target's. Without a target,
-    an id or name that breaks the rules but was recorded so stays as it is."""
+    """Returns a conversation made ready to be dumped as Anthropic messages. `tools`: the Anthropic
+    request's, whose names are made fit with those of the calls; `model`: its model, else the
+    target's. Without a target, an id or name that breaks the rules but was recorded so stays as it
+    is."""
     messages, part_indexes = strip_all_marks(messages, NAME)
     quirks = quirks or Quirks()
     # Names of the provider's own tools are fixed: no rule applies to them.
@@ -324,8 +325,8 @@ def load_change(
 
 
 def _block_votes(block: Any) -> int:
-    """Returns the same of an Anthropic block. One of a type that is not known may stand beside
-    others, since the API has ever more of them."""
+    """Returns how surely an Anthropic block belongs to Anthropic messages. One of a type that is
+    not known may stand beside others, since the API has ever more of them."""
     fields = if_object(block)
     block_type = if_text(fields.get("type"))
     # Every tool that the provider runs has a result type of its own, so they have no list.

@@ -55,28 +55,28 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """How an endpoint of the Messages API differs. The defaults are Anthropic's own API."""
 
     reads: tuple[str, ...] = ()
-    """Names of other providers whose signed content it reads (Anthropic reads nobody's but its
-    own)."""
+    """The names of other providers whose signed content the endpoint reads. Anthropic reads only
+    its own."""
     max_tokens: int | None = None
-    """Sent where the request says nothing, since the API demands a number; `None`: 32,768, or what
-    the model's answers have at most."""
+    """The token limit to send when the request has none, since the API requires a number. `None`:
+    the most that the model's answers may have, or 32,768."""
     budgets: Mapping[Effort, int] = TOKENS
-    """Effort → tokens of thinking, for models that take a budget; 1024 is the least that Anthropic
-    takes."""
+    """Each effort with its tokens of thinking, for models that take a budget. Anthropic's least is
+    1,024."""
     profile: ModelProfile | None = None
-    """What is known of the model that is asked; `None`: nothing."""
+    """What is known of the requested model. `None`: nothing."""
     unsigned_thinking: bool = False
-    """Thinking without a signature may be sent (llama.cpp, DeepSeek and others that sign
+    """True if thinking without a signature may be sent (llama.cpp, DeepSeek and others that sign
     nothing)."""
     server_tools: Mapping[str, str] = MappingProxyType(_SERVER_TOOLS)
-    """Name of a tool that the provider runs → the version to ask for."""
+    """The name of a tool that the provider runs, with the version to ask for."""
     betas: Mapping[str, str] = MappingProxyType(_BETAS)
     """Something in a request (a type of tool, block, source or edit, a field) → the value of
     `anthropic-beta` that it needs."""
     opening: str = "."
-    """What the user is made to say before a conversation that the model began: some endpoints take
-    none."""
+    """The user text to send before a conversation that begins with the model. Some endpoints do not
+    accept such a conversation."""
     ids: NameRule = CALL_IDS
-    """What ids of tool calls it takes."""
+    """The ids of tool calls that the endpoint accepts."""
     names: NameRule = TOOL_NAMES
-    """What names of tools it takes."""
+    """The names of tools that the endpoint accepts."""

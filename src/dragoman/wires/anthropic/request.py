@@ -45,7 +45,16 @@ from dragoman.wires.anthropic.tools import (
     load_tools,
 )
 
-__all__ = ["adapt", "dump_http", "dump_request", "forward", "load_request", "routes"]
+__all__ = [
+    "adapt",
+    "count_field",
+    "dump_count",
+    "dump_http",
+    "dump_request",
+    "forward",
+    "load_request",
+    "routes",
+]
 
 routes: tuple[Route, ...] = (
     Route("POST", "/v1/messages", "chat"),
@@ -57,6 +66,23 @@ routes: tuple[Route, ...] = (
 
 _VERSION = "2023-06-01"
 _CONVERSATION = ("system", "messages")
+_COUNTED = frozenset(
+    [
+        "cache_control",
+        "context_management",
+        "mcp_servers",
+        "messages",
+        "model",
+        "output_config",
+        "output_format",
+        "speed",
+        "system",
+        "thinking",
+        "tool_choice",
+        "tools",
+    ]
+)
+"""Fields of a request for an answer that one for its count has, too."""
 _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
 
 
@@ -171,8 +197,19 @@ def adapt(request: ModelRequest, body: JsonMap, losses: list[Loss]) -> JsonMap: 
     return fit_together(body, Quirks(), losses)
 
 
+count_field = "input_tokens"
+"""Field of the answer to `dump_count` that holds the number."""
+
+
+def dump_count(http: HttpRequest, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `count_tokens`
+    """Returns the request that counts the tokens of a request for an answer."""
+    body = {field: value for field, value in if_object(http.body).items() if field in _COUNTED}
+    return HttpRequest(f"{http.path}/count_tokens", http.headers, body)
+
+
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
-    """Returns a client's body as it is, with its own beta headers and no others."""
+    """Returns a client's Anthropic request body as it is, with its own beta headers and no
+    others."""
     betas = OWN.form(request.native).get("betas")
     headers = {
         "anthropic-version": _VERSION,

@@ -92,8 +92,8 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
         "lifecycle": "active",
         "line": None,
         "capabilities": None,
-        "max_input_tokens": None,
-        "max_tokens": None,
+        "max_input_tokens": model.longest_prompt,
+        "max_tokens": model.longest_answer,
         "deprecated_at": None,
         "retires_at": None,
     }

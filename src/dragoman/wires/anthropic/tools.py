@@ -124,7 +124,8 @@ def dump_tool_choice(
 
 
 def load_call(block: JsonMap) -> ToolCallPart | None:
-    """Returns an Anthropic block that is a call; `None` where it is not of the documented shape."""
+    """Returns an Anthropic block that is a tool call; `None` where it is not of the documented
+    shape."""
     id_, name, arguments = block.get("id"), block.get("name"), block.get("input")
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
@@ -197,7 +198,7 @@ def load_result(
 def dump_result(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> Json | None:
-    """Converts a result to its Anthropic block. Where it is parts, the caller fills in
+    """Converts a tool result to its Anthropic block. Where it is parts, the caller fills in
     `content`."""
     error = {"is_error": True} if part.is_error else {}
     if part.run_by == "provider":
@@ -236,8 +237,8 @@ def dump_own(
     index: int,
     which: str,
 ) -> Json | None:
-    """Returns an Anthropic block that goes back to its own origin and to nobody else. `fields`: its
-    neutral ones; `which`: what is lost otherwise."""
+    """Returns the Anthropic block of a tool call or result that goes back to its own origin and to
+    nobody else. `fields`: its neutral ones; `which`: what is lost otherwise."""
     why = out.unreadable[position] or (
         None if NAME in (piece.native or ()) else "it is another provider's"
     )

@@ -132,7 +132,8 @@ def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Conten
 
 
 def find_loss(part: Content, block: JsonMap) -> tuple[Lost, str, str] | None:
-    """Returns what the Chat block of a file leaves out, why, and of which file. None: nothing."""
+    """Returns what the Chat content block of a file leaves out, why, and of which file. None:
+    nothing."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if block["type"] == "text":
@@ -152,7 +153,7 @@ def find_loss(part: Content, block: JsonMap) -> tuple[Lost, str, str] | None:
 
 
 def block_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str] = _NONE) -> str:
-    """Returns the type of the block that holds a part, or `""` if none does."""
+    """Returns the type of the Chat content block that holds a part, or `""` if none does."""
     type_name = if_text(chat.own.form(part.native).get("type"))
     if type_name in chat.readers:
         return type_name
@@ -160,8 +161,8 @@ def block_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str] = _
 
 
 def choose_block_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str]) -> str:
-    """Returns the type of block for a part that does not remember its own, or `""` if none holds
-    it."""
+    """Returns the type of Chat content block for a part that does not remember its own, or `""` if
+    none holds it."""
     if isinstance(part, TextPart):
         return "text"
     if isinstance(part, LinkPart):
@@ -199,8 +200,8 @@ def note_unread_fields(
     fields: JsonMap,
     form: JsonMap = _NONE,
 ) -> _P:
-    """Returns the part with the unread `fields` of its block as native fields, and with the block's
-    type if the part alone would be written as another one."""
+    """Returns the part with the unread `fields` of its Chat content block as native fields, and
+    with the block's type if the part alone would be written as another one."""
     if chat.choose_block_type(part, _NONE) != type_name:
         form = {"type": type_name, **form}
     return replace(part, native=chat.own.note(fields, form, mark=isinstance(part, FilePart)))
@@ -258,7 +259,7 @@ def _collect_unread_fields(type_name: str, block: JsonMap, inner: JsonMap, *read
 
 
 def read_text(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a block that holds a text under the name of its type."""
+    """Reads a Chat content block that holds a text under the name of its type."""
     text = if_text(block.get(type_name))
     if not text:
         return None
@@ -268,7 +269,7 @@ def read_text(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | 
 
 
 def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a block that holds a URL: an image, video or file."""
+    """Reads a Chat content block that holds a URL: an image, video or file."""
     url, inner = _read_inner_text(type_name, block, "url")
     if url is None:
         return None
@@ -284,7 +285,7 @@ def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 
 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a block `file`: an id or data, with a name."""
+    """Reads a Chat content block `file`: an id or data, with a name."""
     file_id, inner = _read_inner_text(type_name, block, "file_id")
     url, _ = _read_inner_text(type_name, block, "file_data")
     name, _ = _read_inner_text(type_name, block, "filename")
@@ -305,7 +306,7 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a block `input_audio`: base64 and a format."""
+    """Reads a Chat content block `input_audio`: base64 and a format."""
     text, inner = _read_inner_text(type_name, block, "data")
     audio_format, _ = _read_inner_text(type_name, block, "format")
     if audio_format is None or text is None or (data := decode_base64(text)) is None:
@@ -343,8 +344,8 @@ def get_detail_text_field(detail_type: object) -> str:
 def _load_details(
     chat: DialectRecord, entries: list[Json], fields_by_text: dict[str, list[str]]
 ) -> list[ThinkingPart]:
-    """Reads the list of thinking details. Plain fields that hold the same text as all of them are
-    taken out of `fields_by_text` and noted with the details."""
+    """Reads the list of thinking details in Chat content. Plain fields that hold the same text as
+    all of them are taken out of `fields_by_text` and noted with the details."""
     details = [load_detail(chat, entry) for entry in entries]
     # OpenRouter repeats the text of the details in a plain field.
     detail_text = "".join(part.text for part in details)
@@ -356,8 +357,8 @@ def _load_details(
 def load_thinking(
     chat: DialectRecord, message: JsonMap
 ) -> tuple[list[ThinkingPart], tuple[str, ...]]:
-    """Reads a message's thinking. Returns its parts and the fields that hold it. Fields that hold
-    the same text become one part."""
+    """Reads the thinking in a Chat message's content. Returns its parts and the fields that hold
+    it. Fields that hold the same text become one part."""
     entries = if_objects(message.get(chat.details)) if chat.details else []
     read = [
         field for field in chat.thinking if isinstance(message.get(field), str) and message[field]
@@ -373,14 +374,15 @@ def load_thinking(
 
 
 def make_thinking_part(chat: DialectRecord, fields: Sequence[str], text: str = "") -> ThinkingPart:
-    """Returns thinking that came as plain text in these fields."""
+    """Returns thinking that came as plain text in these fields of Chat content."""
     usual = [*fields] == [chat.thinking[0]]
     form = None if usual else {"fields": [*fields]}
     return ThinkingPart(text, chat.own.note(form=form))
 
 
 def load_detail(chat: DialectRecord, entry: JsonMap, fields: Sequence[str] = ()) -> ThinkingPart:
-    """Reads one detail of thinking. `fields`: the fields that hold the same text."""
+    """Reads one detail of thinking in Chat content. `fields`: the fields that hold the same
+    text."""
     key = get_detail_text_field(entry.get("type"))
     text = if_text(entry.get(key))
     fields_left = read_extra_fields(entry, key) if text else dict(entry)
@@ -393,7 +395,7 @@ def load_detail(chat: DialectRecord, entry: JsonMap, fields: Sequence[str] = ())
 def list_thinking_fields(
     chat: DialectRecord, part: ThinkingPart, note: str = "fields"
 ) -> list[str]:
-    """Returns the fields that a part came in, if it remembers them.
+    """Returns the fields of a Chat message that a thinking part came in, if it remembers them.
 
     The note `again` lists the fields in which a response repeated a detail's text. A request does
     not repeat it.
@@ -428,7 +430,7 @@ def dump_thinking(
     default: str | None,
     joined: list[int] | None = None,
 ) -> Json:
-    """Returns the fields of a message that hold its thinking.
+    """Returns the fields of a Chat message that hold the thinking in its content.
 
     `default`: the field for parts that came in none of this format's; None leaves them out.
     `joined` collects the indexes of the parts whose text was added to that of an earlier part.

@@ -79,8 +79,9 @@ class Decoder(ResponseDecoder):
             self.read_done()
 
     def note(self, chunk: Json) -> None:
-        """Reads what stands around the choices: who answered, tokens, the vendor's own fields. The
-        last value counts, except for the id: some streams end with a Chat chunk of another id."""
+        """Reads what stands around the choices of a Chat stream: who answered, tokens, the vendor's
+        own fields. The last value counts, except for the id: some streams end with a Chat chunk of
+        another id."""
         model, response_id = chunk.get("model"), chunk.get("id")
         changes: dict[str, str] = {}
         if model and isinstance(model, str) and model != self._origin.served_model:
@@ -129,7 +130,8 @@ class Decoder(ResponseDecoder):
             usage, response = None, {}
 
     def fail(self, error: DragomanError) -> None:
-        """Ends the answer with an error, which carries what came before it and what that cost."""
+        """Ends the Chat answer with an error, which carries what came before it and what that
+        cost."""
         self._over = True
         error.at(provider=self._origin.provider or None)
         usage, response = self._envelope()
@@ -148,7 +150,7 @@ class Decoder(ResponseDecoder):
         first.fail(error, usage, self._newer_origin(first), response)
 
     def _find_candidate(self, index: int) -> ChatCandidate:
-        """Returns the candidate of that index. It begins with its first choice."""
+        """Returns the Chat stream's candidate of that index. It begins with its first choice."""
         candidate = self._candidates.get(index)
         if candidate is None:
             emitter = Emitter(
@@ -160,15 +162,15 @@ class Decoder(ResponseDecoder):
         return candidate
 
     def _envelope(self) -> tuple[Usage | None, Json]:
-        """Returns the tokens, and what stood around the choices."""
+        """Returns the tokens of a Chat stream, and what stood around the choices."""
         usage, beside = self._chat.load_usage(self._usage)
         if not beside:
             return usage, {**self._response}
         return usage, {**self._response, "usage": beside}
 
     def _newer_origin(self, candidate: ChatCandidate) -> Origin | None:
-        """Returns the origin if it has changed since the candidate began, else None. Later chunks may
-        say more, such as the model that served the request."""
+        """Returns the origin of a Chat stream if it has changed since the candidate began, else
+        None. Later chunks may say more, such as the model that served the request."""
         if candidate.emitter.origin != self._origin:
             return self._origin
         return None

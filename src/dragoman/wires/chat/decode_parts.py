@@ -71,8 +71,8 @@ class StreamedCalls:
         self._ends: dict[int, JsonEnd] = {}
 
     def add(self, entry: Json, *, whole: bool = False, form: dict[str, str] | None = None) -> None:
-        """Adds a call, or a piece of one. `whole`: the call comes from a whole answer, so nothing of it
-        follows. `form`: the call's wire form.
+        """Adds a call of a Chat stream, or a piece of one. `whole`: the call comes from a whole
+        answer, so nothing of it follows. `form`: the call's wire form.
 
         Raises:
             DecodeError: it continues a call that has not begun.
@@ -124,8 +124,8 @@ class StreamedCalls:
         return None
 
     def close(self, *, at_limit: bool) -> None:
-        """Closes all calls: the Chat answer is complete. `at_limit`: a token limit ended it, so
-        that a call that does not parse counts as cut."""
+        """Closes all calls of a Chat stream, which is complete. `at_limit`: a token limit ended it,
+        so that a call that does not parse counts as cut."""
         for part in self._all:
             is_text = self._is_text(part)
             cut = False
@@ -216,8 +216,8 @@ class ChatCandidate:
     """Fields of a choice that are read. The others are kept in the message's `response`."""
 
     def __init__(self, chat: DialectRecord, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
-        """Creates the reader of one candidate. `fresh_id` makes ids for calls that come without
-        one."""
+        """Creates the reader of one candidate of a Chat stream. `fresh_id` makes ids for calls that
+        come without one."""
         self.emitter = emitter
         self.message_id = emitter.message_id
         self.open_part: OpenPart | None = None
@@ -253,7 +253,7 @@ class ChatCandidate:
         self.note(choice)
 
     def add_message(self, message: Json, *, whole: bool) -> None:
-        """Adds a piece of the message, or all of it."""
+        """Adds a piece of the Chat message, or all of it."""
         message = {field: value for field, value in message.items() if value is not None}
         if not self._thoughts.isdisjoint(message):
             self._add_thinking(message, whole=whole)
@@ -308,7 +308,8 @@ class ChatCandidate:
         self.add_text("+".join(fields), delta, make_thinking_part(self.chat, fields))
 
     def finish(self, usage: Usage | None, origin: Origin | None, response: Json) -> None:
-        """Finishes the message: the answer is complete. `response`: what stood around its choices."""
+        """Finishes the Chat message, whose answer is complete. `response`: what stood around its
+        choices."""
         chat, vendor_reason = self.chat, self.vendor_reason
         self.emitter.start()
         self.calls.close(at_limit=chat.finish.get(vendor_reason or "") is FinishReason.length)
@@ -340,8 +341,8 @@ class ChatCandidate:
             self.response.update(select_unread(choice, self.CHOICE_READ))
 
     def _message_native(self, response: Json, finish: Json = {}) -> Native:
-        """Returns the message's own fields, and notes of what stood beside its content and around
-        it."""
+        """Returns the Chat message's own fields, and notes of what stood beside its content and
+        around it."""
         envelope = drop_empty({**response, **self.response, **finish})
         return self.chat.own.note(self.fields, message=self._beside, response=envelope)
 
@@ -369,8 +370,8 @@ class ChatCandidate:
                 self.think(fields, thought)
 
     def _think_detail(self, entry: Json, again: list[str], *, whole: bool) -> None:
-        """Adds one detail of thinking. Texts and summaries come in pieces, all others are whole.
-        `again`: the fields that repeat its text."""
+        """Adds one detail of thinking of a Chat stream. Texts and summaries come in pieces, all
+        others are whole. `again`: the fields that repeat its text."""
         chat, detail_type = self.chat, entry.get("type")
         if detail_type not in _MERGED_DETAILS:
             self.end()

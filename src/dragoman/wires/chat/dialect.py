@@ -92,8 +92,8 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         tools: Sequence[ToolSpec],
         /,
     ) -> Json:
-        """Returns the fields of an `OutgoingChat` by which a conversation fits the vendor: ids and
-        names of the usual kind, and thinking in the first field for it."""
+        """Returns for this Chat dialect the fields of an `OutgoingChat` by which a conversation
+        fits the vendor: ids and names of the usual kind, and thinking in the first field for it."""
         named_pieces = find_named_pieces(messages, tools)
         return {
             # As many named pieces as tools: the conversation has no calls whose ids could change.
@@ -110,8 +110,8 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> list[Json]:
-        """Writes the list of messages. Adds to `losses` what the Chat format or its target cannot
-        hold."""
+        """Writes the list of messages in this Chat dialect. Adds to `losses` what the Chat format
+        or its target cannot hold."""
         return dump_conversation(prepare_conversation(self, messages, target, quirks, losses, ()))
 
     def dump_request(

@@ -48,7 +48,7 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
         return HttpRequest("/embeddings", body=self.dump_request(request, quirks=quirks))
 
     def load_response(self, body: bytes | JsonMap) -> BatchEmbeddingsResult:
-        """Reads the vectors of a response, by their indexes, from floats or base64.
+        """Reads the vectors of an embeddings response, by their indexes, from floats or base64.
 
         Raises:
             ProviderError: the response is an error. The subclass says which.
@@ -59,8 +59,8 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
     def dump_response(
         self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
     ) -> Json:
-        """Writes vectors as a response. `request` says whether they are packed as base64
-        (`encoding_format`), and names the model."""
+        """Writes vectors as an embeddings response. `request` says whether they are packed as
+        base64 (`encoding_format`), and names the model."""
         packed = request is not None and request.options.get("encoding_format") == "base64"
         vendor_usage = if_object(result.metadata.get("usage"))
         body: Json = {

@@ -132,7 +132,7 @@ class Encoder(ResponseEncoder):
         return [dump_error(self.chat, error).body]
 
     def end(self) -> Objects:
-        """Returns the last chunks of a stream: finish reason and usage."""
+        """Returns the last chunks of a Chat stream: finish reason and usage."""
         self._head = b""
         envelope = self.dump_envelope(chunk=True)
         usage = self.dump_usage() if self._include_usage else {}
@@ -152,7 +152,7 @@ class Encoder(ResponseEncoder):
         return frame_server_event(encoded)
 
     def dump_envelope(self, *, chunk: bool) -> Json:
-        """Returns what stands around the choices of a chunk, or of a whole response."""
+        """Returns what stands around the choices of a Chat chunk, or of a whole response."""
         state = self._state
         usual = {
             "id": state.response_id,
@@ -164,14 +164,14 @@ class Encoder(ResponseEncoder):
         return {**usual, **beside, **self._envelope}
 
     def dump_finish(self) -> Json:
-        """Returns the fields of a choice beside its message."""
+        """Returns the fields of a Chat choice beside its message."""
         fields, reason = self._state.envelope, self._state.reason
         beside = {name: fields[name] for name in self.OF_CHOICE if name in fields}
         vendor_reason = dump_finish(self.chat, reason, fields.get("finish_reason"))
         return {**beside, "finish_reason": vendor_reason}
 
     def dump_usage(self) -> Json:
-        """Returns the field that holds the usage, if it is known."""
+        """Returns the field of a Chat answer that holds the usage, if it is known."""
         usage = self._state.usage
         if usage is None:
             return {}
@@ -205,7 +205,8 @@ def envelope(
 
 
 def dump_response(encoder: Encoder, events: Iterable[Event], losses: list[Loss] | None) -> Json:
-    """Writes events as a whole response. If one of them is an error, returns the error's body."""
+    """Writes events as a whole Chat response. If one of them is an error, returns the error's
+    body."""
     chat = encoder.chat
     message: Json = {"role": "assistant", "content": None, **encoder.WHOLE}
     lists = encoder.LISTS | {chat.calls}
@@ -268,8 +269,8 @@ def _merge_objects(before: Json, more: JsonMap) -> Json:
 def _join_entries(
     field: str, before: list[Any], entries: list[Any], last_entries: _LastEntries
 ) -> None:
-    """Adds entries to a list. Entries with one index are one Chat entry: calls, whose later pieces
-    hold nothing but the index, and details of the same type."""
+    """Adds entries to a list of the Chat message. Entries with one index are one Chat entry: calls,
+    whose later pieces hold nothing but the index, and details of the same type."""
     for value in entries:
         entry = if_object(value)
         index, entry_type = as_index(entry.get("index")), entry.get("type")

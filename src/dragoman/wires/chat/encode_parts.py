@@ -111,8 +111,9 @@ class ChatParts:
         return self.dump_whole_part(part)
 
     def dump_fields(self, fields: JsonMap) -> Delta:
-        """Returns the delta for fields of the message beside its content, such as `annotations`.
-        Entries of lists get an index, without which the official clients drop them from a stream."""
+        """Returns the delta for fields of the Chat message beside its content, such as
+        `annotations`. Entries of lists get an index, without which the official clients drop them
+        from a stream."""
         chat = self.chat
         delta: Delta = {}
         further = read_extra_fields(fields, *self.FIELDS, *chat.thinking, chat.details, chat.calls)
@@ -147,8 +148,8 @@ class ChatParts:
     def add_thinking(
         self, key: Place, opened: SentPart, part: ThinkingPart, delta: str, *, first: bool
     ) -> list[Delta]:
-        """Returns the deltas for more thinking. Thinking that came in no field of this format goes to
-        the first one for it."""
+        """Returns the Chat deltas for more of a thinking part. Thinking that came in no field of
+        this format goes to the first one for it."""
         chat = self.chat
         if not opened.entry:
             fields = [field for field in list_thinking_fields(chat, part) if field in chat.thinking]
@@ -164,7 +165,7 @@ class ChatParts:
         return [{**self.dump_text(key, again, delta), chat.details: [detail]}]
 
     def end_thinking(self, opened: SentPart, part: ThinkingPart) -> list[Delta]:
-        """Returns the deltas for the fields of a thinking detail that came late, such as its
+        """Returns the Chat deltas for the fields of a thinking detail that came late, such as its
         signature."""
         if not self.chat.details:
             return []
@@ -177,7 +178,7 @@ class ChatParts:
         return []
 
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
-        """Returns the deltas that begin a call for the client."""
+        """Returns the Chat deltas that begin a call for the client."""
         opened.number = self.next_index(self.chat.calls)
         function = {"name": part.name, self.chat.inputs["function"]: ""}
         call_fields = read_extra_fields(self.chat.own.fields(part.native), "id")
@@ -189,7 +190,8 @@ class ChatParts:
         return [self.dump_call_piece(opened, {"function": {self.chat.inputs["function"]: delta}})]
 
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
-        """Returns the deltas for fields of a call beside its arguments, and a name, that came late."""
+        """Returns the Chat deltas for fields of a call beside its arguments, and a name, that came
+        late."""
         sent_fields = self.chat.own.fields(opened.part.native)
         call_fields = read_extra_fields(self.chat.own.fields(part.native), "id")
         late = _find_changes(sent_fields, call_fields)
@@ -212,8 +214,8 @@ class ChatParts:
         return {name: opened.entry[name] for name in _NAMES if name in opened.entry}
 
     def _choose_index(self, detail_fields: Json) -> Any:
-        """Returns a detail's index, or a free one if a detail of the same type has it already, since
-        clients would join the two."""
+        """Returns the index of a thinking detail in the Chat stream, or a free one if a detail of
+        the same type has it already, since clients would join the two."""
         counter = f"{self.chat.details} {detail_fields.get('type')}"
         index = detail_fields.get("index", 0)
         if not isinstance(index, int):

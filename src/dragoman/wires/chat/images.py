@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.codec.json_values import drop_none, if_list, if_object, if_text
 from dragoman.codec.media import load_url
-from dragoman.codec.media_answer import (
+from dragoman.codec.media_fields import (
     MediaResponse,
     find_format,
     find_mime_type,
@@ -87,7 +87,7 @@ class Images(msgspec.Struct, frozen=True, eq=False):
         )
 
     def dump_http(self, request: ImageRequest, *, quirks: Any = None) -> HttpRequest:
-        """Writes path, headers and body of a request.
+        """Writes path, headers and body of an image request.
 
         Raises:
             InvalidRequestError: an image is a link, or of a type that the API has not.
@@ -125,7 +125,7 @@ class Images(msgspec.Struct, frozen=True, eq=False):
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> ImagesDecoder:
-        """Returns a decoder of the answer to a request. `media_type` says nothing here."""
+        """Returns a decoder of the answer to an image request. `media_type` says nothing here."""
         del media_type
         return ImagesDecoder(self.chat, request, origin, new_id)
 

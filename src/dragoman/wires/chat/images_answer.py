@@ -19,7 +19,7 @@ from dragoman.codec.json_values import (
     shape_error,
 )
 from dragoman.codec.media import dump_data_url, load_url
-from dragoman.codec.media_answer import (
+from dragoman.codec.media_fields import (
     MediaEncoder,
     MediaResponse,
     dump_media_usage,

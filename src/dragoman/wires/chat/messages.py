@@ -126,8 +126,8 @@ def _load_entry(
     calls: dict[str, ToolCallPart],
     fresh_ids: Iterator[str],
 ) -> Message | ToolResultPart:
-    """Reads one entry of the list. `calls`: the calls so far by id. `fresh_ids`: ids for calls that
-    came without one."""
+    """Reads one entry of the list of Chat messages. `calls`: the calls so far by id. `fresh_ids`:
+    ids for calls that came without one."""
     role = entry.get("role")
     if role in chat.result_roles:
         return load_result(chat, entry, calls, fresh_ids)
@@ -193,8 +193,8 @@ def prepare_conversation(
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec],
 ) -> OutgoingChat:
-    """Returns a conversation that is ready to be written, without its marks. `tools`: the
-    request's."""
+    """Returns a conversation that is ready to be written as Chat messages, without its marks.
+    `tools`: the request's."""
     unmarked, part_indexes = strip_all_marks(messages)
     quirks = quirks or chat.quirks()
     fields = {"roles": chat.roles, "tool_media": quirks.tool_media, "part_indexes": part_indexes}
@@ -357,7 +357,8 @@ def _dump_blocks(out: OutgoingChat, message: Message, blocks: list[Json]) -> Jso
 
 
 def _dump_block(out: OutgoingChat, position: int, index: int, piece: Content) -> list[Json]:
-    """Writes the block of a piece other than a result. Returns an empty list if it has none."""
+    """Writes the block in a Chat message of a piece other than a result. Returns an empty list if
+    it has none."""
     of_system = out.messages[position].role is Role.SYSTEM
     if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
         if read_media_text(piece) is None:
@@ -456,7 +457,8 @@ def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> 
 def _strip_unreadable(
     out: OutgoingChat, position: int, index: int, piece: Content
 ) -> Content | None:
-    """Returns a piece as it may be sent, or None if it may not. Notes what is lost."""
+    """Returns a piece of a Chat message as it may be sent, or None if it may not. Notes what is
+    lost."""
     reason, native_of = out.unreadable[position], out.chat.own
     why = out.chat.explain_unsendable(out, position, piece)
     if why is not None:

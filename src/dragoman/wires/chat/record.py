@@ -208,8 +208,8 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         tools: Sequence[ToolSpec],
         /,
     ) -> Json:
-        """Returns the fields of an `OutgoingChat` by which a conversation fits the vendor. `tools`:
-        the request's."""
+        """Returns, by the dialect's record, the fields of an `OutgoingChat` by which a conversation
+        fits the vendor. `tools`: the request's."""
         raise NotImplementedError
 
     @staticmethod
@@ -231,16 +231,16 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def dump_noted_block(
         out: OutgoingChat, position: int, index: int, piece: Content
     ) -> Block | None:
-        """Returns the content block that is sent for a piece, or None. Notes what the block leaves
-        out."""
+        """Returns, by the dialect's record, the content block that is sent for a piece, or None.
+        Notes what the block leaves out."""
         raise NotImplementedError
 
     @staticmethod
     def dump_input_message(
         out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]
     ) -> list[Json]:
-        """Writes a system or user message. `sent_ids`: the ids of calls → the ids under which they
-        were sent."""
+        """Writes a system or user message by the dialect's record. `sent_ids`: the ids of calls →
+        the ids under which they were sent."""
         raise NotImplementedError
 
     @staticmethod
@@ -266,7 +266,7 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def dump_tools(
         out: OutgoingChat, tools: Sequence[ToolSpec | ServerTool], form: JsonMap
     ) -> Json:
-        """Returns the fields of the body that hold the tools."""
+        """Returns the fields of the body that hold the tools by the dialect's record."""
         raise NotImplementedError
 
     def load_usage(self, fields: JsonMap, /) -> tuple[Usage | None, Json]:

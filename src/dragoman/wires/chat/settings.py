@@ -36,6 +36,7 @@ def as_it_is(field: str, *types: type) -> SettingWriter:
     one of these types."""
 
     def load(value: Any) -> Any:
+        """Returns the setting's value if the Chat field holds one of these types."""
         return (
             value
             if isinstance(value, types) and isinstance(value, bool) == (types == (bool,))
@@ -52,6 +53,7 @@ def reasoning(field: str, dump: Callable[[Effort | int], Any]) -> SettingWriter:
     def load(value: Any) -> Effort | int | None:
         # Read by trial: the one setting that is written so. Where two are written alike, none is
         # read.
+        """Returns the setting `reasoning` that the Chat field holds."""
         settings: list[Effort | int] = [
             *EFFORTS,
             *(number for number in if_object(value).values() if type(number) is int),
@@ -71,8 +73,8 @@ def _effort(reasoning: Effort | int) -> str:
 
 
 def tool_choice(choices: Mapping[str, str], form: str = "") -> SettingWriter:
-    """Returns the writer of the field `tool_choice`. `choices` maps the Chat format's choices to
-    neutral ones. `choices`: those of the format → the neutral ones."""
+    """Returns the reader and writer of the setting in the Chat field `tool_choice`. `choices` maps
+    the Chat format's choices to neutral ones. `choices`: those of the format → the neutral ones."""
     return SettingWriter(
         "tool_choice",
         lambda value: load_tool_choice(choices, value),
@@ -162,8 +164,8 @@ def _find_way(
 
 
 def load_schema(body: Json) -> tuple[JsonMap | None, Json]:
-    """Removes the output schema from a Chat body. Returns it, and the further fields of
-    `response_format`. A schema that says no more than "an object" is JSON mode."""
+    """Removes the output schema from the settings in a Chat body. Returns it, and the further
+    fields of `response_format`. A schema that says no more than "an object" is JSON mode."""
     output = if_object(body.get("response_format"))
     if output == {"type": "json_object"}:
         del body["response_format"]
@@ -180,8 +182,8 @@ def load_schema(body: Json) -> tuple[JsonMap | None, Json]:
 
 
 def dump_schema(out: OutgoingChat, schema: JsonMap, beside: JsonMap | None) -> Json:
-    """Returns the output schema as `response_format`. `beside`: what a loaded request said beside
-    it; its schema is sent as it was.
+    """Returns the output schema as the Chat setting `response_format`. `beside`: what a loaded
+    request said beside it; its schema is sent as it was.
 
     Any other is sent in its strict form, under the name `output_schema`, or as it is and not
     strict.

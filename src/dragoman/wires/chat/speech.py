@@ -12,7 +12,7 @@ import msgspec
 from dragoman.codec.audio import AUDIO_FORMATS, normalize_audio_type
 from dragoman.codec.byte_answer import AudioDecoder
 from dragoman.codec.json_values import drop_none, if_text, optional_field, shape_error
-from dragoman.codec.media_answer import (
+from dragoman.codec.media_fields import (
     MediaEncoder,
     MediaResponse,
     dump_media_usage,
@@ -103,7 +103,8 @@ class Speech(msgspec.Struct, frozen=True, eq=False):
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> StreamDecoder:
-        """Returns a decoder of the answer to a request: audio, events with audio, or an error."""
+        """Returns a decoder of the answer to a speech request: audio, events with audio, or an
+        error."""
         mime_type = normalize_audio_type(media_type)
         if mime_type in (_EVENTS, "application/json") or mime_type.startswith("text/"):
             return _EventDecoder(self.chat, request.mime_type or _USUAL_TYPE, origin, new_id)
@@ -127,7 +128,7 @@ class Speech(msgspec.Struct, frozen=True, eq=False):
         raise DecodeError("the model answered without audio")
 
     def encoder(self, request: SpeechRequest) -> MediaEncoder:
-        """Returns an encoder of the answer to a request as it comes: bytes, or events."""
+        """Returns an encoder of the answer to a speech request as it comes: bytes, or events."""
         if request.stream:
             return _EventEncoder(self.chat)
         return _AudioEncoder()
@@ -149,7 +150,7 @@ class _EventDecoder(MessageDecoder):
         self._mime_type = mime_type
 
     def read_event(self, event: Json) -> None:
-        """Reads one event of a stream."""
+        """Reads one event of a streamed speech answer."""
         event_type = event.get("type")
         if event_type == _DELTA:
             audio = self._out.ensure_part("audio", DataPart(b"", self._mime_type))

@@ -140,7 +140,8 @@ def dump_tool_choice(choices: Mapping[str, str], choice: str, name: Callable[[st
 
 
 def load_calls(chat: DialectRecord, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
-    """Reads the calls of a message. Returns an empty list if one of them cannot be read."""
+    """Reads the tool calls of a Chat message. Returns an empty list if one of them cannot be
+    read."""
     calls = if_objects(value)
     if not all(is_call(chat, call) for call in calls):
         return []
@@ -148,7 +149,7 @@ def load_calls(chat: DialectRecord, value: Any, fresh_ids: Iterator[str]) -> lis
 
 
 def is_call(chat: DialectRecord, entry: JsonMap) -> bool:
-    """True if an object can be read as a call."""
+    """True if an object can be read as a tool call of a Chat message."""
     call_type = entry.get("type", "function")
     if if_text(call_type) not in chat.inputs:
         return False
@@ -156,7 +157,8 @@ def is_call(chat: DialectRecord, entry: JsonMap) -> bool:
 
 
 def read_call_type(chat: DialectRecord, entry: JsonMap) -> str:
-    """Returns the type of a call: a function unless it names another known type."""
+    """Returns the type of a Chat message's tool call: a function unless it names another known
+    type."""
     call_type = if_text(entry.get("type"))
     if call_type in chat.inputs:
         return call_type
@@ -164,7 +166,8 @@ def read_call_type(chat: DialectRecord, entry: JsonMap) -> str:
 
 
 def load_call(chat: DialectRecord, call: JsonMap, fresh_ids: Iterator[str]) -> ToolCallPart:
-    """Reads one call of a message. Without an id it gets a fresh one and the note `"id": None`.
+    """Reads one tool call of a Chat message. Without an id it gets a fresh one and the note `"id":
+    None`.
 
     A call that is not a function has a text as its input, which becomes the argument `input`.
     """
@@ -192,7 +195,8 @@ def load_call(chat: DialectRecord, call: JsonMap, fresh_ids: Iterator[str]) -> T
 
 
 def load_plain_call(chat: DialectRecord, call: JsonMap) -> ToolCallPart | None:
-    """Reads a call of the usual form that holds nothing unusual. None for any other."""
+    """Reads a tool call of a Chat message in the usual form that holds nothing unusual. None for
+    any other."""
     function = if_object(call.get("function"))
     if len(call) != 3 or len(function) != 2 or call.get("type") != "function":
         return None
@@ -224,8 +228,8 @@ def _restore_arguments(function: Json, field: str, call: ToolCallPart, form: Jso
 def dump_call(
     chat: DialectRecord, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
 ) -> Json:
-    """Writes a call of a message. `call_id`: the id to send, or None to send none. `exact`: write it
-    in the form in which it was loaded."""
+    """Writes a tool call of a Chat message. `call_id`: the id to send, or None to send none.
+    `exact`: write it in the form in which it was loaded."""
     form, fields = chat.own.form(call.native), read_extra_fields(chat.own.fields(call.native), "id")
     block: Json = {} if call_id is None and "id" not in form else {"id": call_id}
     call_type = if_text(form.get("type"))
@@ -254,8 +258,8 @@ def set_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
 def load_or_mint_id(
     owner: JsonMap, field: str, fresh_ids: Iterator[str], form: Json
 ) -> tuple[str, Json]:
-    """Returns the id of a Chat object, or a fresh one, with the note that it came without one.
-    Notes in `form` what stood in its place."""
+    """Returns the id of a Chat tool call or message, or a fresh one, with the note that it came
+    without one. Notes in `form` what stood in its place."""
     value = owner.get(field)
     if isinstance(value, str) and value:
         return value, {}
@@ -388,8 +392,8 @@ def dump_result(
 
 
 def _answers_function_call(out: OutgoingChat, position: int, part: ToolResultPart) -> bool:
-    """True if a result answers a `function_call`, which is the one call of its message and has no
-    id."""
+    """True if a Chat tool result answers a `function_call`, which is the one call of its message
+    and has no id."""
     if not position or not out.returns_to_origin(position - 1):
         return False
     return any(
@@ -419,8 +423,8 @@ def _load_result(chat: DialectRecord, message: JsonMap, form: Json) -> Any:
 def _dump_result(
     out: OutgoingChat, position: int, index: int, part: ToolResultPart, form: JsonMap
 ) -> tuple[Json, list[Json]]:
-    """Writes the content of a result: text as it is, parts as blocks, anything else as JSON. Also
-    returns the blocks of media that do not fit there."""
+    """Writes the content of a Chat tool result: text as it is, parts as blocks, anything else as
+    JSON. Also returns the blocks of media that do not fit there."""
     content_form, result = form.get("content"), part.result
     if content_form == ABSENT and result is None:
         return {}, []

@@ -17,7 +17,7 @@ from dragoman.codec.audio import is_recording
 from dragoman.codec.byte_answer import PlainTextDecoder
 from dragoman.codec.json_values import drop_none, if_text
 from dragoman.codec.media import load_url
-from dragoman.codec.media_answer import MediaResponse, take_flag, take_text
+from dragoman.codec.media_fields import MediaResponse, take_flag, take_text
 from dragoman.codec.multipart import dump_form
 from dragoman.content import DataPart, LinkPart
 from dragoman.errors import InvalidRequestError
@@ -52,8 +52,8 @@ class Transcription(msgspec.Struct, frozen=True, eq=False):
     """The field for the URL of a recording. Empty: the API takes none."""
 
     def load_request(self, body: JsonMap, *, path: str = "") -> TranscriptionRequest:
-        """Reads the fields of a form, or a body of JSON that names the recording by its URL. `path`
-        says nothing.
+        """Reads a transcription request: the fields of a form, or a body of JSON that names the
+        recording by its URL. `path` says nothing.
 
         Raises:
             InvalidRequestError: there is no recording, or a field has another type.
@@ -118,7 +118,8 @@ class Transcription(msgspec.Struct, frozen=True, eq=False):
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> StreamDecoder:
-        """Returns a decoder of the answer to a request: JSON, events, or plain text."""
+        """Returns a decoder of the answer to a transcription request: JSON, events, or plain
+        text."""
         del request
         if media_type.partition(";")[0].strip().lower() == "text/plain":
             return PlainTextDecoder(origin, new_id)

@@ -19,7 +19,7 @@ from dragoman.codec.json_values import (
     read_extra_fields,
     shape_error,
 )
-from dragoman.codec.media_answer import (
+from dragoman.codec.media_fields import (
     MediaEncoder,
     MediaResponse,
     dump_media_usage,

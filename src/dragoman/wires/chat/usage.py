@@ -80,8 +80,8 @@ def dump_usage(chat: DialectRecord, usage: Usage, beside: Any = None) -> Json:
 def load_finish(
     chat: DialectRecord, vendor_reason: str | None, *, calls: bool, refused: bool
 ) -> FinishReason:
-    """Returns the neutral finish reason. A refusal, and calls that wait for an answer, come before
-    the vendor's word."""
+    """Returns the neutral finish reason of a Chat answer, which stands beside its usage. A refusal,
+    and calls that wait for an answer, come before the vendor's word."""
     reason = chat.finish.get(vendor_reason or "", FinishReason.unspecified)
     if refused and reason in (
         FinishReason.stop,
@@ -97,8 +97,8 @@ def load_finish(
 def dump_finish(
     chat: DialectRecord, reason: FinishReason | None, vendor_reason: object = None
 ) -> str:
-    """Returns the format's word for a finish reason. `vendor_reason`: the word that the vendor used,
-    which is kept if it fits the reason."""
+    """Returns Chat's word for a finish reason, which stands beside the usage. `vendor_reason`: the
+    word that the vendor used, which is kept if it fits the reason."""
     names = chat.words.get(reason or FinishReason.stop) or chat.words[FinishReason.stop]
     if isinstance(vendor_reason, str) and vendor_reason in names:
         return vendor_reason
@@ -106,7 +106,7 @@ def dump_finish(
 
 
 def _collect_numbers(fields: JsonMap, above: Path = ()) -> dict[Path, int]:
-    """Returns every number of a Chat object, by its path."""
+    """Returns every number of a Chat answer's usage, by its path."""
     numbers: dict[Path, int] = {}
     for name, value in fields.items():
         if type(value) is int:

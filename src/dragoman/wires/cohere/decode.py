@@ -128,7 +128,8 @@ class Decoder(MessageDecoder):
                 self._response.setdefault("logprobs", []).append(logprobs)
 
     def _part(self, event_type: str, index: int | str | None, message: Json) -> None:
-        """Reads an event of one piece of the Cohere message. Unknown events add nothing."""
+        """Reads an event of the Cohere stream about one piece of the message. Unknown events add
+        nothing."""
         if event_type in ("content-start", "content-delta"):
             block = need_object(message.get("content"), "content")
             self._content(index, block, opens=event_type == "content-start")
@@ -148,7 +149,7 @@ class Decoder(MessageDecoder):
             self._citations.append(message.get("citations"))
 
     def _start(self, event: JsonMap, message: JsonMap) -> None:
-        """Begins the message of Cohere's answer."""
+        """Begins the message of a Cohere stream."""
         self._out.origin = replace(
             self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None
         )
@@ -170,14 +171,14 @@ class Decoder(MessageDecoder):
         self._finish(read_extra_fields(event, "id", "message"))
 
     def _plan(self, text: Any) -> None:
-        """Adds to the tool plan of Cohere's answer."""
+        """Adds to the tool plan of a Cohere stream."""
         if text is not None and not isinstance(text, str):
             raise DecodeError("a tool plan is no text")
         if text:
             self._out.add(self._out.ensure_part(PLAN, _PLAN_PART), text)
 
     def _content(self, index: int | str | None, block: Json, *, opens: bool) -> None:
-        """Adds to a content block. `opens`: the Cohere block begins."""
+        """Adds a delta of a Cohere stream to a content block. `opens`: the Cohere block begins."""
         key = _content_key(index)
         # Deltas do not repeat the type of their block.
         block_type = block.get("type", "thinking" if "thinking" in block else "text")
@@ -204,7 +205,7 @@ class Decoder(MessageDecoder):
         self._out.add(open_part, text)
 
     def _call(self, index: int | str | None, call: Json, *, opens: bool) -> None:
-        """Adds to a Cohere call. `opens`: the call begins."""
+        """Adds a delta of a Cohere stream to a call. `opens`: the call begins."""
         if opens:
             self._close(PLAN)
             self._close_late()
@@ -219,7 +220,7 @@ class Decoder(MessageDecoder):
         self._out.add(open_part, text or "")
 
     def _begin_call(self, index: int | str | None, call: Json) -> None:
-        """Begins a Cohere call. It gets a fresh id if the provider gave none."""
+        """Begins a call of a Cohere stream. It gets a fresh id if the provider gave none."""
         function = if_object(call.get("function"))
         if not if_text(function.get("name")):
             raise DecodeError("a call names no tool")
@@ -267,8 +268,8 @@ class Decoder(MessageDecoder):
         self._out.close(part)
 
     def _close_call(self, index: int | str | None) -> None:
-        """Ends a Cohere call. If its arguments do not parse, it stays open until the finish reason
-        says whether a limit cut it."""
+        """Ends a call of a Cohere stream. If its arguments do not parse, it stays open until the
+        finish reason says whether a limit cut it."""
         part = self._out.find(("call", index))
         if part is None or part in self._ended:
             return
@@ -278,8 +279,8 @@ class Decoder(MessageDecoder):
             self._out.close(part)
 
     def _finish(self, end: JsonMap) -> None:
-        """Finishes the message. `end`: the fields of the last event, or of a whole Cohere
-        response."""
+        """Finishes the message of a Cohere stream. `end`: the fields of the last event, or of a
+        whole Cohere response."""
         vendor_reason = end.get("finish_reason")
         text = if_text(end.get("error"))
         if text or vendor_reason in ("ERROR", "TIMEOUT"):

@@ -141,7 +141,8 @@ def prepare_conversation(
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec] = (),
 ) -> Outgoing[Quirks]:
-    """Returns a conversation that is ready to be written. `tools`: the Cohere request's.
+    """Returns a conversation that is ready to be written as Cohere messages. `tools`: the Cohere
+    request's.
 
     Without a target ids and names stay as they are, however odd.
     """

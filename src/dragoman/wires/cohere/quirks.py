@@ -24,12 +24,13 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """How an endpoint of this API differs. The defaults are api.cohere.com's."""
 
     reads: tuple[str, ...] = ()
-    """Names of other providers whose thinking it takes back."""
+    """The names of other providers whose thinking the endpoint takes back."""
     budgets: Mapping[Effort, int] = MappingProxyType(
         {effort: tokens for effort, tokens in TOKENS.items() if effort != "high"}
     )
-    """Effort → tokens of thinking. `high` has none: it is to think as long as it likes."""
+    """Each effort with its tokens of thinking. `high` has none, so the model thinks as long as it
+    likes."""
     ids: NameRule = CALL_IDS
-    """What ids of calls it takes."""
+    """The ids of calls that the endpoint accepts."""
     names: NameRule = TOOL_NAMES
-    """What names of tools it takes."""
+    """The names of tools that the endpoint accepts."""

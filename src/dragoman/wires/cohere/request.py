@@ -40,7 +40,8 @@ never in `options`."""
 
 
 def _load_chat_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
-    """Reads a body of `/v2/chat`. Bodies of the API's version 1 are refused."""
+    """Reads the body of a request to Cohere's `/v2/chat`. Bodies of the API's version 1 are
+    refused."""
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list").at(
             field="messages"

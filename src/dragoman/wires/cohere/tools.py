@@ -196,7 +196,7 @@ def dump_result(
 def _dump_content(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> tuple[Json, list[Json]]:
-    """Writes the content of a result. Also returns the Cohere blocks of media."""
+    """Writes the content of a Cohere tool result. Also returns the Cohere blocks of media."""
     form = OWN.form(part.native)
     content_form = form.get("content")
     if content_form == "absent" and part.result is None:
@@ -213,7 +213,7 @@ def _dump_content(
 def _dump_blocks(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> tuple[list[Json], list[Json]]:
-    """Writes the pieces of a result as Cohere blocks of text and blocks of media."""
+    """Writes the pieces of a tool result as Cohere blocks of text and blocks of media."""
     blocks: list[Json] = []
     media: list[Json] = []
     for piece in part.result or ():

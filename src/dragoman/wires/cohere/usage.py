@@ -25,8 +25,8 @@ _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens")
 
 
 def load_finish(vendor_reason: object, calls: bool) -> FinishReason:
-    """Returns the neutral finish reason, `unspecified` for an unknown one. Calls that wait for a
-    Cohere answer come before a stop."""
+    """Returns the neutral finish reason of a Cohere answer, which stands beside its usage;
+    `unspecified` for an unknown one. Calls that wait for a Cohere answer come before a stop."""
     reason = _REASONS.get(str(vendor_reason), FinishReason.unspecified)
     if calls and reason is FinishReason.stop:
         return FinishReason.tool_calls
@@ -34,7 +34,8 @@ def load_finish(vendor_reason: object, calls: bool) -> FinishReason:
 
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
-    """Returns the Cohere API's word for a finish reason: the original one if it was kept."""
+    """Returns the Cohere API's word for a finish reason, which stands beside the usage: the
+    original one if it was kept."""
     if isinstance(original, str):
         return original
     return _FINISH_WORDS.get(reason or FinishReason.stop, "COMPLETE")

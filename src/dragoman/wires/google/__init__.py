@@ -11,7 +11,15 @@ from dragoman.wires.google.encode import dump_response, encoder, envelope, ping,
 from dragoman.wires.google.errors import dump_error, load_error
 from dragoman.wires.google.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.google.quirks import NAME, Quirks
-from dragoman.wires.google.request import dump_http, dump_request, forward, load_request, routes
+from dragoman.wires.google.request import (
+    count_field,
+    dump_count,
+    dump_http,
+    dump_request,
+    forward,
+    load_request,
+    routes,
+)
 from dragoman.wires.google.serving import (
     bodies,
     dump_model,
@@ -31,7 +39,7 @@ __all__ += ["load_request", "dump_request", "dump_http", "routes"]
 __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
-__all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
+__all__ += ["dump_model", "dump_models", "dump_token_count", "dump_count", "count_field", "keys"]
 __all__ += ["dump_seal", "load_seal"]
 __all__ += ["bodies", "request_fields", "allowed", "forward"]
 

@@ -53,7 +53,8 @@ _SNAKE = {"taskType": "task_type", "outputDimensionality": "output_dimensionalit
 
 
 def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-    """Converts a Gemini body of any of the four shapes to the neutral request.
+    """Converts the Gemini body of an embeddings request, of any of the four shapes, to the neutral
+    request.
 
     Raises:
         InvalidRequestError: it holds no texts, or entries that differ in more than their text.
@@ -97,7 +98,7 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Ht
 
 
 def _read_instances(body: JsonMap, form: Json) -> tuple[list[str], list[Json]]:
-    """Returns the texts of a Gemini body of `:predict`, and the settings of each."""
+    """Returns the texts to embed of a Gemini body of `:predict`, and the settings of each."""
     form["shape"] = _PREDICT
     entries = if_objects(body["instances"])
     parameters = if_object(body.get("parameters"))
@@ -106,7 +107,7 @@ def _read_instances(body: JsonMap, form: Json) -> tuple[list[str], list[Json]]:
 
 
 def _read_contents(body: JsonMap, form: Json) -> tuple[list[str], list[Json]]:
-    """Returns the texts of a body of the other shapes, and the settings of each."""
+    """Returns the texts to embed of a Gemini body of the other shapes, and the settings of each."""
     if "requests" in body:
         form["shape"] = _BATCH
         entries = if_objects(body["requests"])
@@ -166,8 +167,8 @@ def _find_vectors(answer: JsonMap) -> list[Any]:
 
 
 def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
-    """Converts a Gemini response of any of the four shapes to its vectors. AI Studio counts
-    nothing.
+    """Converts a Gemini embeddings response of any of the four shapes to its vectors. AI Studio
+    counts nothing.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -192,7 +193,8 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """Converts vectors to a Gemini response, in the shape that belongs to the request's."""
+    """Converts vectors to a Gemini embeddings response, in the shape that belongs to the
+    request's."""
     vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
     match OWN.form(request.native).get("shape") if request else None:
         case "embedContent" if vectors:
@@ -204,7 +206,8 @@ def dump_response(
 
 
 def _choose_shape(request: EmbeddingsRequest, form: JsonMap, *, vertex: bool) -> str:
-    """Returns the method for a Gemini request: the one that it was read from, or its model's."""
+    """Returns the method for a Gemini embeddings request: the one that it was read from, or its
+    model's."""
     shape = form.get("shape", _find_method(request.model, vertex=vertex))
     # `:embedContent` takes one text only.
     if shape == _ONE and len(request.texts) != 1:
@@ -213,7 +216,8 @@ def _choose_shape(request: EmbeddingsRequest, form: JsonMap, *, vertex: bool) ->
 
 
 def _find_method(model: str, *, vertex: bool) -> str:
-    """Returns the method of the endpoint that serves a model. `vertex`: on Vertex AI."""
+    """Returns the method of the Gemini endpoint that serves an embeddings model. `vertex`: on
+    Vertex AI."""
     if not vertex:
         return _BATCH
     if any(part in model for part in ("gemini", "maas")):
@@ -257,7 +261,8 @@ def _dump_model(model: str, form: JsonMap, *, vertex: bool) -> Json:
 
 
 def _dump_instances(texts: Sequence[str], settings: JsonMap) -> Json:
-    """Writes the Gemini body of `:predict`, where some settings stand beside each text."""
+    """Writes the Gemini embeddings body of `:predict`, where some settings stand beside each
+    text."""
     instance_settings = {key: value for key, value in settings.items() if key in _INSTANCE}
     parameters = read_extra_fields(settings, *_INSTANCE)
     body: Json = {"instances": [{"content": text, **instance_settings} for text in texts]}
@@ -286,8 +291,8 @@ def _dump_embeddings_body(request: EmbeddingsRequest, quirks: Quirks | None) -> 
 
 
 def _single_text(content: Any) -> str:
-    """Returns the text of a Gemini content that is one text of a user's and nothing else, else
-    nothing. The API takes a single object in place of the list."""
+    """Returns the text to embed of a Gemini content that is one text of a user's and nothing else,
+    else nothing. The API takes a single object in place of the list."""
     content = if_object(content)
     listed_parts = content.get("parts")
     if isinstance(listed_parts, dict):

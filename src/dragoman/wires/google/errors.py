@@ -81,7 +81,8 @@ def _find_detail(details: list[Json], detail_type: str, key: str) -> str | None:
 
 
 def _info(payload: Any) -> ErrorInfo:
-    """Returns a stream that is no event stream sends it in an array."""
+    """Returns the `error` object of a Gemini error body, which a stream without `alt=sse` sends in
+    an array."""
     payload = next(iter(if_list(payload)), payload)
     inner = if_object(if_object(payload).get("error"))
     details = if_objects(inner.get("details"))

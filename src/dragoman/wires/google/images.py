@@ -97,6 +97,6 @@ def decoder(
     origin: Origin | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> Decoder:
-    """Returns a decoder of the Gemini answer, which is that of a chat."""
+    """Returns a decoder of the Gemini answer with images, which is that of a chat."""
     del request, media_type
     return chat_decoder(origin=origin, new_id=new_id)

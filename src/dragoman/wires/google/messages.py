@@ -18,8 +18,8 @@ from dragoman.codec.json_values import (
     read_extra_fields,
 )
 from dragoman.codec.marks import collect_part_types, strip_all_marks
+from dragoman.codec.opening import count_system_messages
 from dragoman.codec.outgoing_conversation import prepare_outgoing, read_sole_text
-from dragoman.codec.sent_history import count_system_messages
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.codec.wire_operations import ConversationFormat
 from dragoman.errors import HistoryError
@@ -125,10 +125,10 @@ def prepare_conversation(
     *,
     model: str | None = None,
 ) -> OutgoingContents:
-    """Returns a conversation made ready for its dump. `tools`: of the Gemini request; those and the
-    functions that are called in the history get names that the API takes; `model`: its model, else
-    the target's. A name that breaks the rules and was recorded so goes back as it is where there is
-    no target."""
+    """Returns a conversation made ready for its dump as Gemini contents. `tools`: of the Gemini
+    request; those and the functions that are called in the history get names that the API takes;
+    `model`: its model, else the target's. A name that breaks the rules and was recorded so goes
+    back as it is where there is no target."""
     messages, part_indexes = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls = _calls(messages)

@@ -27,39 +27,38 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     (generativelanguage.googleapis.com)."""
 
     reads: tuple[str, ...] = ()
-    """Names of other providers whose signed content it reads. AI Studio and Vertex do not read each
-    other's."""
+    """The names of other providers whose signed content the endpoint reads. AI Studio and Vertex do
+    not read each other's."""
     models: str = "models"
-    """What stands in the path before a model's name that has no `/`; Vertex:
-    `publishers/google/models`."""
+    """The path before the name of a model that has no `/`. Vertex: `publishers/google/models`."""
     json_schema: bool = True
-    """Takes JSON Schema (`parametersJsonSchema`, `responseJsonSchema`), as the Gemini API and
-    Vertex do; else schemas are lowered to the older subset of OpenAPI (`parameters`,
-    `responseSchema`)."""
+    """True if the endpoint accepts JSON Schema (`parametersJsonSchema`, `responseJsonSchema`), as
+    the Gemini API and Vertex do. Otherwise schemas are lowered to the older subset of OpenAPI
+    (`parameters`, `responseSchema`)."""
     profile: ModelProfile | None = None
-    """What is known of the model that is asked; `None`: nothing. Such a model is written for as the
-    newest are."""
+    """What is known of the requested model. `None`: nothing, so the request is written as for the
+    newest models."""
     budgets: Mapping[Effort, int] = TOKENS
-    """Effort → tokens of thinking, for older models."""
+    """Each effort with its tokens of thinking, for older models."""
     placeholder: str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-    """What stands for the signature of a call that another model made:
-    `skip_thought_signature_validator` in base64, as Google documents it. Gemini 3 refuses a round
-    of calls whose first one has no signature."""
+    """The signature to send for a call of another model: `skip_thought_signature_validator` in
+    base64, as Google documents it. Gemini 3 refuses a round of calls whose first call has no
+    signature."""
     server_tools: Mapping[str, str] = MappingProxyType(
         {"web_search": "googleSearch", "web_fetch": "urlContext"}
     )
-    """Name of a tool that the provider runs → the API's name of it, where it is not the same in
-    camelCase."""
+    """The name of a tool that the provider runs, with the API's name of it, unless that is the same
+    in camelCase."""
     vertex_embeddings: bool = False
-    """Vectors are asked for as Vertex AI has it: settings in an object of their own, older models
-    by `:predict`."""
+    """True if embeddings are requested as Vertex AI expects: settings in an object of their own,
+    older models by `:predict`."""
     opening: str = "."
-    """What the user is made to say before a conversation that the model began: the API takes no
-    calls there."""
+    """The user text to send before a conversation that begins with the model, since the API accepts
+    no calls there."""
     ids: NameRule = NameRule(letters=r"\s\S", most=1024)
-    """Ids of calls: any, but each once."""
+    """The ids of calls that the endpoint accepts: any, but each only once."""
     names: NameRule = TOOL_NAMES
-    """What names of functions it takes."""
+    """The names of functions that the endpoint accepts."""
 
     def allows(self, fact: Literal["schema_tools", "server_and_tools", "result_media"]) -> bool:
         """Returns whether nothing is known against what a field of the profile says."""

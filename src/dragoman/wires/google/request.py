@@ -36,7 +36,16 @@ from dragoman.wires.google.tools import (
 )
 from dragoman.wires.google.usage import CONTINUATION_TOKEN
 
-__all__ = ["dump_http", "dump_request", "forward", "load_request", "model_of_path", "routes"]
+__all__ = [
+    "count_field",
+    "dump_count",
+    "dump_http",
+    "dump_request",
+    "forward",
+    "load_request",
+    "model_of_path",
+    "routes",
+]
 
 _ACTIONS = {
     "generateContent": "chat",
@@ -129,7 +138,7 @@ def _load_gemini_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 
 
 def model_of_path(path: str) -> tuple[str, bool]:
-    """Converts a path to the model, and whether the answer is streamed."""
+    """Converts a Gemini request's path to the model, and whether the answer is streamed."""
     match = _PATH.search(path)
     if match is None:
         return "", False
@@ -220,11 +229,25 @@ def _take_continuation(sending: RequestDump[Quirks]) -> tuple[RequestDump[Quirks
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:
-    """Returns a client's body as it is. Its name of the model stands in the path, and may stand in
-    the Gemini body too."""
+    """Returns a client's Gemini request body as it is. Its name of the model stands in the path,
+    and may stand in the Gemini body too."""
     if "model" in body:
         body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
     return HttpRequest(_gemini_path(request, quirks or Quirks()), body=body)
+
+
+count_field = "totalTokens"
+"""Field of the answer to `dump_count` that holds the number."""
+
+
+def dump_count(http: HttpRequest, quirks: Quirks | None) -> HttpRequest:
+    """Returns the request that counts the tokens of a request for an answer. AI Studio takes that
+    as a whole, Vertex its fields."""
+    path = http.path.rpartition(":")[0]
+    body = if_object(http.body)
+    if "generateContentRequest" not in body and (quirks or Quirks()).models == "models":
+        body = {"generateContentRequest": {"model": path.removeprefix("/"), **body}}
+    return HttpRequest(f"{path}:countTokens", http.headers, body)
 
 
 def _gemini_path(request: ModelRequest, quirks: Quirks) -> str:

@@ -98,6 +98,7 @@ _METHODS = {
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:  # noqa: ARG001 the protocol's
     """Returns a model as Gemini's list of models has it."""
+    limits = {"inputTokenLimit": model.longest_prompt, "outputTokenLimit": model.longest_answer}
     return {
         "name": f"models/{model.name}",
         "version": "001",
@@ -105,6 +106,7 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:  # noqa: ARG001 the 
         "supportedGenerationMethods": [
             method for model_kind in model.kinds for method in _METHODS.get(model_kind, ())
         ],
+        **{field: most for field, most in limits.items() if most},
     }
 
 

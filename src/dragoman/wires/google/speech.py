@@ -27,7 +27,7 @@ __all__ = ["decoder", "dump_http"]
 
 
 def dump_http(request: SpeechRequest, *, quirks: Any = None) -> HttpRequest:
-    """Writes path, headers and body of a Gemini request. Audio always comes whole."""
+    """Writes path, headers and body of a Gemini speech request. Audio always comes whole."""
     options = dict(request.options)
     config: Json = {"responseModalities": ["AUDIO"]}
     if request.voice is not None:
@@ -50,7 +50,7 @@ def decoder(
     origin: Origin | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> StreamDecoder:
-    """Returns a decoder of the Gemini answer, which is that of a chat."""
+    """Returns a decoder of the Gemini answer with speech, which is that of a chat."""
     del media_type
     chat = chat_decoder(origin=origin, new_id=new_id)
     if is_pcm(request.mime_type or ""):

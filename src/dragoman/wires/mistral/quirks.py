@@ -19,18 +19,19 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """One server's differences."""
 
     reads: tuple[str, ...] = ()
-    """Names of other providers whose thinking this one takes back (gateways, other clouds that
-    serve the same models)."""
+    """The names of other providers whose thinking this one takes back: gateways, and other clouds
+    that serve the same models."""
     bridge: str | None = None
-    """What the model is made to say between results of tools and a user's message. Most models of
-    api.mistral.ai take no user message right after a tool's (error 3230); `None`: nothing, as newer
-    ones and other servers take it."""
+    """The model text to send between results of tools and a user message. Most models of
+    api.mistral.ai accept no user message right after a tool message (error 3230). `None`: no text,
+    for newer models and other servers."""
     thinking: bool = True
-    """Takes a model's thinking back, as the models that think do."""
+    """True if the server takes a model's thinking back, as the models that think do."""
     tool_media: bool = False
-    """Takes images and documents inside tool messages; else they follow in a user message."""
+    """True if tool messages may hold images and documents. Otherwise these follow in a user
+    message."""
     ids: NameRule = NameRule(letters="a-zA-Z0-9", least=9, most=9)
-    """Ids of calls. The API takes nine letters and digits, nothing else, for ids that it did not
-    give itself."""
+    """The ids of calls that the server accepts. For ids that it did not make itself the API takes
+    exactly nine letters and digits."""
     names: NameRule = TOOL_NAMES
-    """Names of tools."""
+    """The names of tools that the server accepts."""

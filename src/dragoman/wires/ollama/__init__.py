@@ -17,6 +17,7 @@ from dragoman.wires.ollama.serving import (
     dump_idle,
     dump_model,
     dump_models,
+    dump_running,
     dump_version,
     request_fields,
 )
@@ -30,5 +31,5 @@ __all__ += ["load_request", "dump_request", "dump_http", "routes"]
 __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
-__all__ += ["dump_idle", "dump_model", "dump_models", "dump_version"]
+__all__ += ["dump_idle", "dump_model", "dump_models", "dump_running", "dump_version"]
 __all__ += ["bodies", "request_fields", "allowed", "forward"]

@@ -18,9 +18,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """How a server of this API, or a model of it, differs. The defaults are Ollama's."""
 
     reads: tuple[str, ...] = ()
-    """Names of other providers whose thinking it takes back."""
+    """The names of other providers whose thinking the server takes back."""
     levels: tuple[str, ...] = ("gpt-oss",)
-    """What the names of models have in them whose `think` is a level; all others take only true and
+    """Parts of the names of models whose `think` is a level. All other models accept only true and
     false."""
 
     def has_levels(self, model: str) -> bool:

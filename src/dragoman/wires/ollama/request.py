@@ -46,6 +46,7 @@ routes: tuple[Route, ...] = (
     Route("POST", "/api/embed", "embeddings"),
     Route("POST", "/api/embeddings", "embeddings"),
     Route("GET", "/api/tags", "models"),
+    Route("GET", "/api/ps", "running"),
     Route("POST", "/api/show", "model"),
     Route("GET", "/api/version", "version"),
     Route("GET", "/", "alive"),

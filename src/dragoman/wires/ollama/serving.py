@@ -4,7 +4,7 @@ version, and that the server is there."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from dragoman.codec.body_schema import (
@@ -21,7 +21,15 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.result import ModelInfo
 from dragoman.wires.ollama.generate import is_prompt
 
-__all__ = ["bodies", "dump_idle", "dump_model", "dump_models", "dump_version", "request_fields"]
+__all__ = [
+    "bodies",
+    "dump_idle",
+    "dump_model",
+    "dump_models",
+    "dump_running",
+    "dump_version",
+    "request_fields",
+]
 
 request_fields = RequestFields(
     idle={
@@ -82,6 +90,9 @@ _DETAILS = {
     "quantization_level": "",
 }
 _CAPABILITIES = {"chat": ["completion", "tools"], "embeddings": ["embedding"]}
+_ARCHITECTURE = "dragoman"
+_KEPT = timedelta(minutes=5)
+"""How long a model is said to stay loaded: as long as Ollama keeps one by default."""
 _VERSION = "0.12.0"
 """Version of the API that is spoken."""
 
@@ -113,7 +124,7 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
         "parameters": "",
         "template": "",
         "details": _DETAILS,
-        "model_info": {"general.basename": model.name},
+        "model_info": _describe_model(model),
         "capabilities": [
             capability
             for model_kind in model.kinds
@@ -121,6 +132,17 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
         ],
         "modified_at": now.isoformat(),
     }
+
+
+def _describe_model(model: ModelInfo) -> Json:
+    """Returns what a model is. Clients find the length of its context under its architecture."""
+    described: Json = {"general.basename": model.name}
+    if model.longest_prompt:
+        described |= {
+            "general.architecture": _ARCHITECTURE,
+            f"{_ARCHITECTURE}.context_length": model.longest_prompt,
+        }
+    return described
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
@@ -138,6 +160,19 @@ def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
             for model in models
         ]
     }
+
+
+def dump_running(models: Sequence[ModelInfo], *, now: datetime) -> Json:
+    """Writes the answer of `/api/ps`: models of providers are always loaded, and stay so."""
+    entries = dump_models(models, now=now)["models"]
+    for entry, model in zip(entries, models, strict=True):
+        del entry["modified_at"]
+        entry |= {
+            "expires_at": (now + _KEPT).isoformat(),
+            "size_vram": 0,
+            "context_length": model.longest_prompt or 0,
+        }
+    return {"models": entries}
 
 
 def dump_version() -> Json:

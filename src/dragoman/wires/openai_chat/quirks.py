@@ -22,10 +22,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     loaded one was spelled."""
 
     reads: tuple[str, ...] = ()
-    """Names of other providers whose thinking and signatures this one takes back (gateways)."""
+    """The names of other providers whose thinking and signatures this one takes back, as gateways
+    do."""
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """Field of the token limit. OpenAI's reasoning models know `max_completion_tokens` only, most
-    others `max_tokens`."""
+    """The field of the token limit. OpenAI's reasoning models accept only `max_completion_tokens`,
+    most others `max_tokens`."""
     reasoning: (
         Literal[
             "reasoning_effort",
@@ -45,31 +46,33 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     Azure; for a long time only), `cache_control` (OpenRouter, for Anthropic's models); `None`: it
     caches by itself, or not at all."""
     thinking: Literal["reasoning_content", "reasoning"] | None = "reasoning_content"
-    """Field in which a model's thinking goes back where the message itself does not tell:
-    `reasoning_content` (DeepSeek, Z.ai, Moonshot, llama.cpp, vLLM), `reasoning` (OpenRouter, Groq,
-    Ollama, Cerebras); `None`: it is not taken back."""
+    """The field in which a model's thinking is sent back, unless the message says:
+    `reasoning_content` (DeepSeek, Z.ai, Moonshot, llama.cpp, vLLM) or `reasoning` (OpenRouter,
+    Groq, Ollama, Cerebras). `None`: the vendor takes no thinking back."""
     developer: bool = True
-    """Knows the role `developer`; else such messages are sent as `system` (most vendors but
-    OpenAI)."""
+    """True if the vendor accepts the role `developer`. Otherwise such messages are sent as
+    `system`, as most vendors but OpenAI need."""
     string_content: bool = False
-    """Takes text as one string only, never as a list of blocks (small and older servers)."""
+    """True if text must be one string and never a list of blocks (small and older servers)."""
     tool_media: bool = False
-    """Takes images inside tool messages (llama.cpp, Ollama, OpenRouter); else they follow in a user
-    message."""
+    """True if tool messages may hold images (llama.cpp, Ollama, OpenRouter). Otherwise the images
+    follow in a user message."""
     blocks: Mapping[str, str] = {}
     """Media type, or its first half → the block that carries it, by data or by link, beyond the
     usual ones: OpenRouter `{"video": "video_url", "application": "file"}`, Perplexity
     `{"application": "file_url"}`."""
     json_schema: bool = True
-    """Takes `response_format: json_schema`; else JSON mode stands in for it (DeepSeek)."""
+    """True if the vendor accepts `response_format: json_schema`. Otherwise JSON mode replaces it
+    (DeepSeek)."""
     refuses: tuple[str, ...] = ()
-    """Fields of the body that the vendor refuses and that are therefore left out, such as `top_k`
-    (OpenAI), `seed`, or `stream_options` (a few send usage without being asked)."""
+    """Body fields that the vendor refuses and that dragoman leaves out, such as `top_k` (OpenAI),
+    `seed`, or `stream_options` (a few vendors report usage anyway)."""
     executed_tools: bool = False
-    """Takes back the record of tools that it ran itself (none is known to; Groq sends it)."""
+    """True if the vendor takes back the record of tools that it ran itself. Groq sends such a
+    record; no vendor is known to take it."""
     max_id_length: int | None = None
     """Longest tool id, in characters (OpenAI: 40). Ids and names that do not fit, or that stand
     twice in one message, are mapped for the request; where it is `None`, ids that the vendor gave
     itself go back as they are, whatever they look like."""
     image_edits: Literal["form", "json"] = "form"
-    """How images are sent that are to be edited: as files of a form (OpenAI), or in JSON (xAI)."""
+    """How images to edit are sent: as files of a form (OpenAI) or in JSON (xAI)."""

@@ -24,7 +24,14 @@ from dragoman.wires.openai_responses.errors import dump_error, load_error
 from dragoman.wires.openai_responses.files import dump_download, load_files
 from dragoman.wires.openai_responses.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.openai_responses.quirks import NAME, Quirks
-from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request, routes
+from dragoman.wires.openai_responses.request import (
+    count_field,
+    dump_count,
+    dump_http,
+    dump_request,
+    load_request,
+    routes,
+)
 from dragoman.wires.openai_responses.serving import (
     LINKS,
     bodies,
@@ -56,7 +63,14 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
-__all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
+__all__ += [
+    "dump_input_items",
+    "dump_model",
+    "dump_models",
+    "dump_token_count",
+    "dump_count",
+    "count_field",
+]
 __all__ += ["dump_seal", "load_seal"]
 __all__ += ["is_lasting"]
 __all__ += ["read_call_id", "dump_deleted", "LINKS", "dump_unfinished"]

@@ -6,7 +6,7 @@ came first has its turn (`_turn`). Deltas of others wait in `_waiting` until tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
 from typing import Any, cast
@@ -17,6 +17,7 @@ from dragoman.codec.response_state import ResponseState, drop_retracted, name_mo
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
+    PARTS_DROPPED,
     Custom,
     Event,
     MessageDropped,
@@ -124,6 +125,8 @@ class Encoder(ResponseEncoder):
         # Deltas of the part that has its turn.
         self._deltas: list[str | bytes] = []
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
+        self._dropped: list[Json] = []
+        """Items that were taken back."""
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002
         self._begin()
@@ -140,9 +143,11 @@ class Encoder(ResponseEncoder):
     def part_finished(self, event: PartFinished) -> Objects:
         return self._part(event)
 
-    def partial_image(self, event: Custom) -> Objects:
-        """Writes a partial image into the Responses stream. It is left out where another part has
-        its turn."""
+    def custom(self, event: Custom) -> Objects:
+        """Writes a partial image into the Responses stream, unless another part has its turn, or takes
+        parts back."""
+        if event.name == PARTS_DROPPED:
+            return self._drop_parts(event.value)
         key = self._find_image_call()
         if key is None or self._turn not in (None, key):
             return NO_OBJECTS
@@ -150,6 +155,31 @@ class Encoder(ResponseEncoder):
         call = cast("ToolCallPart", self._parts[key])
         self._writer.show_image(call, if_object(event.value))
         return self._take_objects()
+
+    def _drop_parts(self, indexes: Sequence[int]) -> Objects:
+        """Leaves these parts out of the response with which the stream ends."""
+        for key in [key for key in self._waiting if key[1] in indexes]:
+            del self._waiting[key]
+        for key in reversed([key for key in self._items if key[1] in indexes]):
+            item = self._items[key]
+            neighbours = [other for other, value in self._items.items() if value is item]
+            blocks: list[Json] = item.get("content", []) if item.get("type") == "message" else []
+            # Texts of several parts may stand in one item, each as a block.
+            position = neighbours.index(key)
+            blocks[position : position + 1] = []
+            del self._items[key]
+            if not blocks:
+                self._dropped.append(item)
+        self._writer.end_item()
+        return self._take_objects()
+
+    def _list_output(self) -> list[Json]:
+        """Returns the items of the response, without those that were taken back."""
+        return [
+            item
+            for item in self._writer.output
+            if not any(item is dropped for dropped in self._dropped)
+        ]
 
     def _find_image_call(self) -> tuple[str, int] | None:
         """Returns the key of the newest part of the Responses stream that is an open call of an
@@ -186,7 +216,7 @@ class Encoder(ResponseEncoder):
         fields = {
             "status": "failed",
             "error": {"code": code, "message": message},
-            "output": self._writer.output,
+            "output": self._list_output(),
         }
         self.response |= fields
         self._add("failed", response=self.response)
@@ -210,7 +240,7 @@ class Encoder(ResponseEncoder):
         self.response |= {
             **read_extra_fields(fields, "usage", *status),
             **status,
-            "output": self._writer.output,
+            "output": self._list_output(),
             "usage": usage_fields,
         }
         self.response |= read_extra_fields(self._envelope, "output", "usage")

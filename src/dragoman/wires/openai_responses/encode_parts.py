@@ -35,6 +35,7 @@ from dragoman.wires.openai_responses.citations import dump_annotations
 from dragoman.wires.openai_responses.content import dump_reasoning, is_block
 from dragoman.wires.openai_responses.items import read_item_start
 from dragoman.wires.openai_responses.quirks import OWN
+from dragoman.wires.openai_responses.tool_results import dump_provider_result, read_result_type
 from dragoman.wires.openai_responses.tools import (
     FUNCTION,
     IMAGE_CALL,
@@ -43,7 +44,6 @@ from dragoman.wires.openai_responses.tools import (
     is_call_item,
     write_result,
 )
-from dragoman.wires.openai_responses.tools_results import dump_provider_result, read_result_type
 
 __all__ = ["Add", "ItemWriter"]
 
@@ -122,6 +122,7 @@ class ItemWriter:
     def end(self, part: Content) -> Json | None:
         """Writes the end of a part. Returns the Responses item that holds it, or None if none
         does."""
+        # What was streamed until now is another part than the one that ends here: it ends first.
         if self._piece and not _goes_on(self._begun, part):
             self._end_begun()
         if isinstance(part, (TextPart, ThinkingPart)):

@@ -23,7 +23,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """One vendor's differences. The defaults are OpenAI's own API."""
 
     reads: tuple[str, ...] = ()
-    """Names of other providers whose reasoning items it reads (gateways)."""
+    """The names of other providers whose reasoning items this one reads, as gateways do."""
     links: bool = True
     """Stores responses and goes on from one by `previous_response_id` (OpenAI, Azure, xAI). Servers
     that hold no state (llama.cpp, vLLM, DeepSeek, OpenRouter) are sent the whole conversation each
@@ -32,17 +32,19 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Takes back thinking that is neither stored nor encrypted (DeepSeek, llama.cpp, vLLM, gpt-oss
     servers); OpenAI knows the reasoning of others by its id or its encrypted content only."""
     summary: Literal["auto", "concise", "detailed"] | None = "detailed"
-    """Which summary of its thinking to ask for where an effort is set and nothing else is said;
-    `None`: none (vendors that tell their thinking anyway, or know no summaries)."""
+    """The summary of thinking to ask for when an effort is set and the request names none. `None`:
+    no summary, for vendors that show their thinking anyway or know no summaries."""
     retention: bool = True
-    """Takes `prompt_cache_retention`."""
+    """True if the vendor accepts `prompt_cache_retention`."""
     encrypted: bool = True
-    """Gives its reasoning encrypted on request; asked for where nothing is to be stored."""
+    """True if the vendor encrypts its reasoning on request. dragoman asks for that when nothing is
+    to be stored."""
     listed: bool = False
-    """Knows a message of the model's by its type and a list of content only, never as a string
+    """True if a model's message must have its type and a list of content, and never a string
     (llama.cpp)."""
     developer: bool = True
-    """Knows the role `developer`; else such messages are sent as `system`."""
+    """True if the vendor accepts the role `developer`. Otherwise such messages are sent as
+    `system`."""
     server_tools: Mapping[str, str] = MappingProxyType(
         {
             "code_execution": "code_interpreter",
@@ -50,8 +52,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
             "tool_search_tool_regex": "tool_search",
         }
     )
-    """Another provider's name of a tool that the provider runs → the name of it here."""
+    """Another provider's name of a tool that the provider runs, with the name of the same tool
+    here."""
     ids: NameRule = CALL_IDS
-    """What ids of tool calls it takes."""
+    """The ids of tool calls that the vendor accepts."""
     names: NameRule = TOOL_NAMES
-    """What names of tools it takes."""
+    """The names of tools that the vendor accepts."""

@@ -46,7 +46,7 @@ from dragoman.wires.openai_responses.settings import (
 )
 from dragoman.wires.openai_responses.tools import dump_tools, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+__all__ = ["count_field", "dump_count", "dump_http", "dump_request", "load_request", "routes"]
 
 routes = (
     Route("POST", "/v1/responses", "chat"),
@@ -65,6 +65,23 @@ routes = (
 _OWN = (*FIELDS, "model", "tools", "text", "stream", "instructions", "input")
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`,
 never in `options`."""
+_COUNTED = frozenset(
+    [
+        "conversation",
+        "input",
+        "instructions",
+        "model",
+        "parallel_tool_calls",
+        "personality",
+        "previous_response_id",
+        "reasoning",
+        "text",
+        "tool_choice",
+        "tools",
+        "truncation",
+    ]
+)
+"""Fields of a request for an answer that one for its count has, too."""
 _ENCRYPTED = ["reasoning.encrypted_content"]
 
 
@@ -172,6 +189,16 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
         body={**body, **merge_wire_fields(dict(options), body)},
         names=invert_names(out.names),
     )
+
+
+count_field = "input_tokens"
+"""Field of the answer to `dump_count` that holds the number."""
+
+
+def dump_count(http: HttpRequest, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `count_tokens`
+    """Returns the request that counts the tokens of a request for an answer."""
+    body = {field: value for field, value in if_object(http.body).items() if field in _COUNTED}
+    return HttpRequest(f"{http.path}/input_tokens", http.headers, body)
 
 
 def _needs_encrypted(options: JsonMap, form: JsonMap, quirks: Quirks) -> bool:

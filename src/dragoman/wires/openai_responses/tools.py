@@ -266,7 +266,7 @@ def is_call_item(item: JsonMap | None, id_: Any) -> bool:
 
 def write_result(item: Json, result: ToolResultPart | DataPart) -> None:
     """Writes the result of a tool that the provider ran into the Responses item of its call.
-    Results that are items of their own are written by `tools_results`."""
+    Results that are items of their own are written by `tool_results`."""
     field, form = CALL_ITEMS[item["type"]].result, OWN.form(result.native)
     if not isinstance(result, DataPart):
         value = result.result
@@ -364,8 +364,8 @@ def _load_outputs(call: ToolCallPart, outputs: list[Json], images: int) -> list[
 def _load_own_result(
     call: ToolCallPart, item: JsonMap, call_item: CallItemType, images: int
 ) -> tuple[list[Content], list[str]]:
-    """Returns the result of a tool that the provider ran, read from the item of its call, and the
-    names of the fields that held it. `call_item`: how this type of Responses item is laid out;
+    """Returns the result of a tool that the provider ran: it stands in the item of its call, beside
+    the arguments. Returns the names of the fields that held it, too. `call_item`: how this type of Responses item is laid out;
     `images`: how many images the answer has so far."""
     value = item.get(call_item.result)
     if item["type"] == IMAGE_CALL:

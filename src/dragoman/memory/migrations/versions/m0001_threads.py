@@ -17,7 +17,7 @@ _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Makes them."""
+    """Makes the tables of threads and their messages."""
     op.create_table(
         "dragoman_threads",
         sa.Column("thread_id", sa.String, primary_key=True),
@@ -102,7 +102,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drops them, with what they hold."""
+    """Drops the tables of threads, with what they hold."""
     if op.get_bind().dialect.name == "sqlite":
         op.execute("DROP TABLE dragoman_words")
     for table in ("attachments", "files", "messages", "bodies", "branches", "threads"):

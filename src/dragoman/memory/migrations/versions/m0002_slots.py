@@ -12,7 +12,7 @@ down_revision: str | None = "0001"
 
 
 def upgrade() -> None:
-    """Makes them."""
+    """Makes the tables of slots."""
     op.create_table(
         "dragoman_resources",
         sa.Column("resource_id", sa.String, primary_key=True),

@@ -16,7 +16,7 @@ WHERE text = '' OR body LIKE '{"v":2,"role":"system"%' OR body LIKE '{"v":1,"rol
 
 
 def upgrade() -> None:
-    """Makes them."""
+    """Makes the tables and columns of recall."""
     op.add_column(
         "dragoman_bodies",
         sa.Column("embedded", sa.SmallInteger, nullable=False, server_default="0"),
@@ -56,7 +56,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drops them, with what they hold."""
+    """Drops the tables and columns of recall, with what they hold."""
     op.drop_table("dragoman_quotes")
     op.drop_table("dragoman_embedding")
     op.drop_table("dragoman_vectors")

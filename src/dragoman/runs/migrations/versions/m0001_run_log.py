@@ -12,7 +12,7 @@ down_revision: str | None = None
 
 
 def upgrade() -> None:
-    """Makes them."""
+    """Makes the tables of the run log."""
     op.create_table(
         "dragoman_runs",
         sa.Column("run_id", sa.String, primary_key=True),
@@ -58,7 +58,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drops them, with what they hold."""
+    """Drops the tables of the run log, with what they hold."""
     for table in (
         "dragoman_run_claims",
         "dragoman_run_posts",

@@ -14,7 +14,7 @@ _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Makes them."""
+    """Makes the tables of stored answers."""
     op.create_table(
         "dragoman_answers",
         sa.Column("number", _ID, primary_key=True),
