@@ -14,15 +14,14 @@ from dragoman.errors import ToolError
 from dragoman.event import (
     Custom,
     Event,
-    InnerRuns,
     MessageStarted,
     RunError,
     RunFinished,
     RunStarted,
     StepFinished,
     StepStarted,
-    without_inner_runs,
 )
+from dragoman.inner_runs import InnerRuns, without_inner_runs
 from dragoman.message import FinishReason
 from dragoman.runs import visible
 from support.strategies import interleave

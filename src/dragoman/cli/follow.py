@@ -11,7 +11,6 @@ from dragoman.cli.ask_user import summarize
 from dragoman.cli.terminal import echo, echo_json, escape, to_one_line
 from dragoman.event import (
     Event,
-    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -22,6 +21,7 @@ from dragoman.event import (
     RunFinished,
     event_to_json,
 )
+from dragoman.inner_runs import InnerRuns
 from dragoman.message import Role, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["Follower", "print_event"]

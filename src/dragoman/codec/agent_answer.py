@@ -21,7 +21,6 @@ from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
     Custom,
     Event,
-    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -34,6 +33,7 @@ from dragoman.event import (
     StateDelta,
     StateSnapshot,
 )
+from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import Json
 from dragoman.message import (

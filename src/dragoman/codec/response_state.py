@@ -20,7 +20,6 @@ from dragoman.event import (
     PARTS_DROPPED,
     Custom,
     Event,
-    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -29,9 +28,9 @@ from dragoman.event import (
     PartStarted,
     RunError,
     RunFinished,
-    without_inner_runs,
 )
 from dragoman.fold import fold
+from dragoman.inner_runs import InnerRuns, without_inner_runs
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage

@@ -16,7 +16,8 @@ from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPar
 from dragoman.orchestration.handoff import is_handoff, transfer_results
 from dragoman.orchestration.interrupts import WaitingCall, find_expiry, make_interrupt, needs_mark
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.resume import DOUBT_QUESTION, Decision, ResumePlan, make_unknown_result
+from dragoman.orchestration.resume import DOUBT_QUESTION, Decision, ResumePlan
+from dragoman.orchestration.resume_results import make_unknown_result
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.orchestration.waiting import build_waiting_call, list_interrupts

@@ -15,29 +15,27 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.interrupts import WaitingCall, answer_ids
+from dragoman.orchestration.resume_results import (
+    make_denial,
+    make_resumed_result,
+    make_undone,
+    make_unknown_result,
+)
 from dragoman.orchestration.seal import Seal, late_error
 from dragoman.repair import OpenCall, make_interrupted_result
 from dragoman.tools import Tool
 from dragoman.tools.agent_tool import AgentTool
 from dragoman.tools.call_record import InnerRun
 from dragoman.tools.schema_check import find_faults
-from dragoman.tools.tool_result import success_result
 
 __all__ = [
     "DOUBT_QUESTION",
-    "UNKNOWN_OUTCOME",
     "CallPlan",
     "Decision",
     "ResumePlan",
     "decide_calls",
-    "make_unknown_result",
 ]
 
-UNKNOWN_OUTCOME = (
-    "outcome unknown: this call was allowed and begun before, and nobody knows how it ended; it was not run again. "
-    "Find out what it did before it is called once more"
-)
-"""The error that stands in for the result of a call that may have acted."""
 DOUBT_QUESTION = (
     "The process that ran this call ended, and nobody knows what the call did. Approve to run it again, answer with the result "
     "that it had, or deny if it did nothing."
@@ -136,11 +134,6 @@ class CallPlan(msgspec.Struct, frozen=True):
     def _is_twin(self, call: ToolCallPart) -> bool:
         """True if another of the calls has the same id."""
         return sum(other.id == call.id for other in self.calls) > 1
-
-
-def make_unknown_result(call: ToolCallPart) -> ToolResultPart:
-    """Returns the result of a call of which nobody knows what it did."""
-    return ToolResultPart(call.id, call.name, {"error": UNKNOWN_OUTCOME}, is_error=True)
 
 
 def decide_calls(
@@ -294,10 +287,10 @@ def _decide_call(
         return Decision(waiting, result=make_interrupted_result(call))
     if payload.get("approved") is False:
         is_doubt = interrupt.reason == "doubt"
-        make = _make_undone if is_doubt else _make_denial
+        make = make_undone if is_doubt else make_denial
         return Decision(waiting, result=make(call, payload.get("reason")))
     if interrupt.reason == "tool" or (interrupt.reason == "doubt" and "value" in payload):
-        return Decision(waiting, result=_make_result(call, resume, payload["value"]))
+        return Decision(waiting, result=make_resumed_result(call, resume, payload["value"]))
     _check_tool(tool, call, resume, tools, has_toolsets)
     return _decide_run(waiting, answers[0], payload, tool, seal)
 
@@ -480,33 +473,7 @@ def _answer_remote_call(
     if payload is None:
         result = make_interrupted_result(call)
     elif payload.get("approved") is False:
-        result = _make_denial(call, payload.get("reason"))
+        result = make_denial(call, payload.get("reason"))
     else:
-        result = _make_result(call, resume, payload.get("value", dict(payload)))
+        result = make_resumed_result(call, resume, payload.get("value", dict(payload)))
     return attach_resume(result, resume)
-
-
-def _make_denial(call: ToolCallPart, reason: Any) -> ToolResultPart:
-    """Returns the result of a denied call."""
-    message = f"denied: {reason or 'somebody decided that this call is not to be run'}"
-    return ToolResultPart(call.id, call.name, {"error": message}, is_error=True, denied=True)
-
-
-def _make_undone(call: ToolCallPart, reason: Any) -> ToolResultPart:
-    """Returns the result of a resumed run's call that a person knows to have done nothing."""
-    message = (
-        f"not carried out: {reason or 'the process that ran the call ended before it did anything'}"
-    )
-    return ToolResultPart(call.id, call.name, {"error": message}, is_error=True)
-
-
-def _make_result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:
-    """Returns a resume's value as the result of its call."""
-    if isinstance(value, ToolResultPart):
-        return msgspec.structs.replace(value, id=call.id, name=call.name)
-    try:
-        return success_result(call, value).part
-    except Exception as error:
-        raise ResumeError(
-            f"the answer to {resume.interrupt_id!r} is no JSON value: {error}"
-        ) from error

@@ -23,7 +23,6 @@ from dragoman.event import (
     PARTS_DROPPED,
     Custom,
     Event,
-    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -40,6 +39,7 @@ from dragoman.event import (
     is_log_mark,
 )
 from dragoman.fold import arguments_text, part_events
+from dragoman.inner_runs import InnerRuns
 from dragoman.message import (
     Content,
     FinishReason,

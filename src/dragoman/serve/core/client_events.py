@@ -15,7 +15,6 @@ import msgspec
 from dragoman.errors import public
 from dragoman.event import (
     Event,
-    InnerRuns,
     MessageFinished,
     MessageStarted,
     PartDelta,
@@ -28,6 +27,7 @@ from dragoman.event import (
     is_log_mark,
 )
 from dragoman.fold import part_events, unfold
+from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, ProviderPart, Role, ToolResultPart

@@ -21,9 +21,9 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
     is_calls_begun,
-    without_inner_runs,
 )
 from dragoman.fold import fold
+from dragoman.inner_runs import without_inner_runs
 from dragoman.message import Message, Role
 from dragoman.testing.check import require, require_equal
 

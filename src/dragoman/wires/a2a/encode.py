@@ -29,7 +29,6 @@ from dragoman.errors import ContentRefusedError, StreamCutError
 from dragoman.event import (
     Custom,
     Event,
-    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -45,6 +44,7 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.fold import compact
+from dragoman.inner_runs import InnerRuns
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import (

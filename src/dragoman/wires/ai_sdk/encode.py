@@ -22,7 +22,6 @@ from dragoman.codec.turns import next_turn_id
 from dragoman.event import (
     Custom,
     Event,
-    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -36,6 +35,7 @@ from dragoman.event import (
     StateSnapshot,
 )
 from dragoman.fold import fold, unfold
+from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Message, Role, ToolCallPart, ToolResultPart
