@@ -44,7 +44,8 @@ def find_served(call: Call, name: str) -> ServedAgent:
 def models_of(call: Call, served: ServedAgent) -> dict[str, str | Provider | None]:
     """Returns the models from which the caller may choose for an agent, by their model strings; None
     stands for the agent's own, which comes first."""
-    models: dict[str, str | Provider | None] = {served.agent.model.partition("?")[0]: None}
+    own = served.agent
+    models: dict[str, str | Provider | None] = {f"{own.provider_name}:{own.chat_model_name}": None}
     for model in served.policy.models:
         name = model_string(model)
         if call.caller.may_use(f"{served.name}@{name}"):
