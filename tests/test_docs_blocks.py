@@ -12,7 +12,7 @@ import pytest
 import typer.main
 
 from dragoman import serve
-from dragoman.cli.app import app
+from dragoman.cli.app import add_chat, app
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -53,7 +53,7 @@ def commands(path: Path, program: str) -> list[list[str]]:
 def test_every_command_is_there_with_its_options(path: Path) -> None:
     for words in commands(path, "dragoman"):
         command: Any = typer.main.get_command(app)
-        given = list(words)
+        given = add_chat(words)
         while given and (inner := getattr(command, "commands", {}).get(given[0])) is not None:
             command, given = inner, given[1:]
         known = {

@@ -11,6 +11,7 @@ import pytest
 from dragoman import Agent, ChatResult, Interrupt, Settings, ToolCallPart, tool
 from dragoman.errors import SettingsError
 from dragoman.testing import ScriptedModel
+from support.llm_server import Llm, obliging
 
 pytestmark = pytest.mark.mend("4.5")
 Cli = Callable[..., tuple[int, str, str]]
@@ -94,7 +95,22 @@ async def test_what_is_printed_is_short() -> None:
     assert str(ChatResult("")) == "ChatResult('', unspecified)"
 
 
-def test_a_prompt_without_a_command_is_told_about_chat(cli: Cli) -> None:
-    code, _, err = cli("hello there")
-    assert code == 2
-    assert 'did you mean dragoman chat "hello there"?' in err
+@pytest.mark.parametrize("words", [("hello there",), ("--json", "hello"), ("hello",)])
+def test_a_prompt_without_a_command_is_one_of_chat(
+    words: tuple[str, ...], cli: Cli, llm: Llm
+) -> None:
+    llm.reply = obliging
+    code, out, _ = cli(*words, "-m", "openai-compatible:m", "--base-url", llm.url)
+    assert code == 0
+    assert "Gladly." in out
+    assert llm.requests[-1].messages[-1].text.startswith("hello")
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("chta", "chat"), ("server", "serve"), ("--verson", "--version"), ("thread", "threads")],
+)
+def test_a_slip_of_the_keys_is_no_prompt(word: str, hint: str, cli: Cli) -> None:
+    code, out, err = cli(word)
+    assert (code, out) == (2, "")
+    assert "No such" in err and hint in err

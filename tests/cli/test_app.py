@@ -212,7 +212,7 @@ def test_version(cli) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("nonsense",), ("chat", "a", "b"), ("decode",), ("models", "-x")]
+    "arguments", [("chta",), ("chat", "a", "b"), ("decode",), ("models", "-x")]
 )
 def test_a_wrong_command_line_is_told_in_one_line(cli, arguments: tuple[str, ...]) -> None:
     code, out, err = cli(*arguments)

@@ -70,7 +70,7 @@ def hostile_file(tmp_path: Path) -> str:
         ["decode", HOSTILE],
         ["serve", HOSTILE],
         ["mcp", HOSTILE],
-        [HOSTILE],
+        ["threads", HOSTILE],
         ["--" + HOSTILE],
     ],
     ids=lambda command: command[0][:8] + str(len(command)),

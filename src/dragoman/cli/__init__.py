@@ -26,7 +26,7 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
 
     from typer import TyperException
 
-    from dragoman.cli.app import app
+    from dragoman.cli.app import add_chat, app
     from dragoman.cli.terminal import find_exit_code, report
     from dragoman.errors import DragomanError
 
@@ -35,7 +35,7 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
         reconfigure(errors="replace")
     try:
         # `serve --processes` needs the arguments for its processes.
-        words = list(sys.argv[1:] if arguments is None else arguments)
+        words = add_chat(sys.argv[1:] if arguments is None else arguments)
         return app(words, prog_name="dragoman", standalone_mode=False, obj=words) or 0
     except (DragomanError, TyperException) as error:
         report(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
@@ -23,8 +25,10 @@ from dragoman.cli.threads import search as search_threads
 from dragoman.cli.ui import ui
 from dragoman.cli.worker import worker
 
-__all__ = ["app"]
+__all__ = ["add_chat", "app"]
 
+_SLIP = 0.7
+"""How alike a word and the name of a command must be for a slip of the keys, from 0 to 1."""
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(
@@ -85,6 +89,24 @@ _memory.command()(index)
 app.add_typer(_memory, name="memory")
 
 
+_NAMES = (
+    *("--help", "-h", "--version"),
+    *(each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands),
+    *(str(group.name) for group in app.registered_groups),
+)
+"""What may stand first on a command line."""
+
+
+def add_chat(words: Sequence[str]) -> list[str]:
+    """Returns the words of a command line. One that begins with a prompt, or with an option of
+    `chat`, is one of `chat`. A word that is nearly a command is not taken for a prompt."""
+    first = words[0] if words else "--help"
+    is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
+    if first in _NAMES or is_slip:
+        return [*words]
+    return ["chat", *words]
+
+
 def _version(wanted: bool) -> None:
     """Prints the version and ends the command."""
     if wanted:
@@ -106,7 +128,7 @@ def dragoman(
     """One conversation, every model provider.
 
     \b
-    dragoman chat "Why is the sky blue?"       ask the embedded model: no key, no network
+    dragoman "Why is the sky blue?"            ask the embedded model: no key, no network
     dragoman chat -m openai:gpt-4o "Hello"     ask a hosted model; needs OPENAI_API_KEY
     dragoman chat                              hold a conversation, in a terminal
     dragoman chat --thread trip                store it; dragoman chat -c continues the last one

@@ -138,8 +138,8 @@ def report(error: Exception) -> None:
     text = error.format_message() if isinstance(error, TyperException) else str(error)
     for argument, option in _OPTION_NAMES:
         text = text.replace(argument, option)
-    if (unknown := _NO_COMMAND.match(text)) is not None:
-        text = f'{text.rstrip(".")}; did you mean dragoman chat "{unknown[1]}"?'
+    if (unknown := _NO_COMMAND.match(text)) is not None and "did you mean" not in text.lower():
+        text = f'{text.rstrip(".")}; a prompt of one word is dragoman chat "{unknown[1]}"'
     context = getattr(error, "ctx", None)
     # typer raises the help as an error if a group has no command.
     if context is not None and text == context.get_help():

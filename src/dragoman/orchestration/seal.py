@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ import msgspec
 from dragoman.errors import ResumeError
 from dragoman.interrupt import Interrupt, Resume
 
-__all__ = ["SIGNED", "Seal", "claim_within"]
+__all__ = ["SIGNED", "Seal"]
 
 SIGNED = "token:"
 """Prefix of claims of signed answers: they are unique among all questions of their owner."""
@@ -155,16 +154,3 @@ def _dump_expiry(moment: datetime | None) -> str:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return str(int(moment.timestamp()))
-
-
-def claim_within(
-    claim: Callable[[str, str, str], Awaitable[bool]], owner: str | None, conversation: str
-) -> Callable[[str, str, str], Awaitable[bool]]:
-    """Returns the `claim` of a run of a server. A signed answer has its own nonce, so it counts once
-    for its owner, wherever it is sent. One without a signature counts once in its conversation."""
-
-    async def claim_answer(_: str, name: str, run_id: str) -> bool:
-        scope = f"owner:{owner}" if name.startswith(SIGNED) else conversation
-        return await claim(scope, name, run_id)
-
-    return claim_answer

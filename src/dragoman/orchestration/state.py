@@ -28,7 +28,7 @@ from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
 from dragoman.orchestration.output_checks import OutputChecks
 from dragoman.orchestration.resume import CallPlan, ResumePlan
-from dragoman.orchestration.seal import Seal
+from dragoman.orchestration.seal import SIGNED, Seal
 from dragoman.orchestration.shown_output import is_text
 from dragoman.orchestration.story import Story
 from dragoman.orchestration.tool_round import ToolRound
@@ -52,7 +52,7 @@ from dragoman.tools.call_record import CallRecords
 from dragoman.tools.inner_runs import Account
 from dragoman.tools.tool_result import to_json_value
 
-__all__ = ["Claim", "StreamingState"]
+__all__ = ["Claim", "StreamingState", "claim_within"]
 
 Claim = Callable[[str, str, str], bool | Awaitable[bool]]
 """Function of the ids of a conversation, of an answer in it, and of the run that acts on it.
@@ -430,3 +430,16 @@ class StreamingState:
 def _are_identical(these: Sequence[ToolSpec], those: Sequence[ToolSpec]) -> bool:
     """True if both sequences contain the same objects."""
     return len(these) == len(those) and all(map(is_, these, those))
+
+
+def claim_within(
+    claim: Callable[[str, str, str], Awaitable[bool]], owner: str | None, conversation: str
+) -> Callable[[str, str, str], Awaitable[bool]]:
+    """Returns the `claim` of a run of a server. A signed answer has its own nonce, so it counts once
+    for its owner, wherever it is sent. One without a signature counts once in its conversation."""
+
+    async def claim_answer(_: str, name: str, run_id: str) -> bool:
+        scope = f"owner:{owner}" if name.startswith(SIGNED) else conversation
+        return await claim(scope, name, run_id)
+
+    return claim_answer

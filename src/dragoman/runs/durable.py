@@ -24,7 +24,7 @@ from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
 from dragoman.orchestration.output_type import typed_output
-from dragoman.orchestration.seal import claim_within
+from dragoman.orchestration.state import claim_within
 from dragoman.orchestration.story import Story
 from dragoman.orchestration.story_reader import StoryReader
 from dragoman.prompt import open_prompt

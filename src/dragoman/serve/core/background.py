@@ -16,7 +16,7 @@ from dragoman.logs import logger
 from dragoman.runs.driver import FinalEvent, PutEvents, RunDriver
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.enqueueing import KEEP, check_open, job_id
+from dragoman.serve.core.enqueueing import KEEP, job_id
 from dragoman.serve.core.service import Service
 
 __all__ = [
@@ -82,7 +82,7 @@ def check_room(call: Call) -> None:
         OverloadedError: the server makes no answers in the background now, or as many as it may.
     """
     runs, most = call.service.runs, call.service.limits.open_calls
-    check_open(call.service)
+    call.service.check_open()
     if most is not None and len(runs.driven) >= most:
         raise OverloadedError(
             "as many answers are made in the background as may be; try again",

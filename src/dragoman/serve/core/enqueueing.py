@@ -14,14 +14,13 @@ import anyio
 import msgspec
 
 from dragoman.agent import Agent
-from dragoman.errors import OverloadedError
 from dragoman.request import RunRequest
 from dragoman.runs.requests import RunTerms
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.service import JOBS, QUEUE, Service
 
-__all__ = ["KEEP", "NOTIFY", "check_open", "enqueue_job", "enqueue_run", "job_id"]
+__all__ = ["KEEP", "NOTIFY", "enqueue_job", "enqueue_run", "job_id"]
 
 KEEP, NOTIFY = "dragoman.keep", "dragoman.notify"
 """Names of the jobs, in the place of an agent's."""
@@ -44,7 +43,7 @@ async def enqueue_run(
         RunLogError: the log refuses it.
     """
     service = call.service
-    check_open(service)
+    service.check_open()
     name = service.find_name(agent)
     await service.room.check(service.log)
     if service.limits.run_seconds is not None:
@@ -60,14 +59,6 @@ async def enqueue_run(
         with anyio.CancelScope(shield=True):
             await record.forget()
         raise
-
-
-def check_open(service: Service) -> None:
-    """Raises `OverloadedError` if the server makes no answers beside its calls now."""
-    if not service.runs.is_open:
-        raise OverloadedError(
-            "this server makes no answers in the background now: its application was not started, or ends"
-        )
 
 
 async def _has_addresses(call: Call, task_id: str | None) -> bool:

@@ -233,6 +233,13 @@ class Service:
         """True if runs of agents are enqueued, and any process may drive them."""
         return self._durability is not None
 
+    def check_open(self) -> None:
+        """Raises `OverloadedError` if no answers are made beside the service's calls now."""
+        if not self.runs.is_open:
+            raise OverloadedError(
+                "this server makes no answers in the background now: its application was not started, or ends"
+            )
+
     async def settle(self, answered: Answered) -> Answered:
         """Returns an answer as far as it is by now: that of a durable run which is over is kept."""
         if self._durability is None or answered.ending is None:

@@ -22,7 +22,7 @@ from dragoman.memory.memory import Memory
 from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role, ToolResultPart
 from dragoman.orchestration.interrupts import count_seen_messages
-from dragoman.orchestration.seal import claim_within
+from dragoman.orchestration.state import claim_within
 from dragoman.request import ModelRequest
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import (

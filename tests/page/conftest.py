@@ -1,0 +1,63 @@
+"""A server with scripted agents, and a real Chromium that looks at its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from support.browser import CHROMIUM, SHOTS, free_port, served
+
+
+@pytest.fixture(scope="session")
+def url() -> Iterator[str]:
+    with served(free_port()) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed (Debian's package chromium)")
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, url: str) -> Iterator[Callable[..., Any]]:
+    """Opens the page of a server, as a person with a browser of their own would. At the end nothing
+    was asked of another host, and the console has no error."""
+    contexts: list[Any] = []
+    faults: list[str] = []
+
+    def open_one(path: str = "/", base: str = url, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}} | options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+
+        def look(request: Any) -> None:
+            if not request.url.startswith((base, "data:", "blob:")):
+                faults.append(f"asked of another host: {request.url}")
+
+        page.on("request", look)
+        page.set_default_timeout(30_000)
+        page.goto(base + path)
+        return page
+
+    open_one.faults = faults  # type: ignore[attr-defined]
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+@pytest.fixture
+def shoot() -> Callable[[Any, str], None]:
+    return lambda page, name: page.screenshot(path=SHOTS / f"{name}.png")

