@@ -410,3 +410,15 @@ async def test_what_is_not_there_is_not_found(page: Page) -> None:
         )
         got = await page(method, path, body)
         assert (got.status, got.json["error"]["type"]) == (404, "not_found"), path
+
+
+async def test_a_past_run_of_another_process_has_the_same_waterfall(tmp_path: Any) -> None:
+    store = f"sqlite:///{tmp_path}/server.db"
+    first = page_app(store=store)
+    async with first.router.lifespan_context(first):
+        run_id = await Page(first).start("t", text="please pay")
+        before = await Page(first).get(f"/page/runs/{run_id}")
+    second = page_app(store=store)
+    async with second.router.lifespan_context(second):
+        assert await Page(second).get(f"/page/runs/{run_id}") == before
+        assert len((await Page(second).get("/page/runs"))["items"]) == 1

@@ -8,7 +8,7 @@ from dragoman.capability import Capability
 from dragoman.errors import ModelNotFoundError
 from dragoman.json_bytes import Json
 from dragoman.model.fallbacks import model_string
-from dragoman.model.resolve_model import resolve_model
+from dragoman.model.resolve_model import parse_model_string, resolve_model
 from dragoman.providers.provider import Provider
 from dragoman.serve.apis.cards import card_of
 from dragoman.serve.core.agents import AgentBackend, ServedAgent
@@ -44,7 +44,8 @@ def find_served(call: Call, name: str) -> ServedAgent:
 def models_of(call: Call, served: ServedAgent) -> dict[str, str | Provider | None]:
     """Returns the models from which the caller may choose for an agent, by their model strings; None
     stands for the agent's own, which comes first."""
-    models: dict[str, str | Provider | None] = {served.agent.model.partition("?")[0]: None}
+    string = parse_model_string(served.agent.model)
+    models: dict[str, str | Provider | None] = {f"{string.provider}:{string.chat}": None}
     for model in served.policy.models:
         name = model_string(model)
         if call.caller.may_use(f"{served.name}@{name}"):
