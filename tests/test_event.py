@@ -157,7 +157,7 @@ def test_events_cannot_be_changed_and_explain_themselves():
             setattr(event, type(event).__struct_fields__[0], None)
     named = {name for name in module.__all__ if inspect.isclass(getattr(module, name))}
     kinds = {type(event).__name__ for event in EVENTS}
-    assert named - kinds == {"InnerRuns", "OpenText", "PartFinished", "RunError"}
+    assert named - kinds == {"OpenText", "PartFinished", "RunError"}
 
 
 def test_what_json_cannot_hold_is_refused_in_words():

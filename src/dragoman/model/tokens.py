@@ -46,6 +46,7 @@ class TokenCount(NamedTuple):
     """How many tokens a prompt has."""
 
     tokens: int
+    """As the model counts them."""
     is_estimate: bool = False
     """Whether nobody counted them."""
 

@@ -15,8 +15,8 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role
 from dragoman.wires import anthropic, openai_responses
-from dragoman.wires.openai_responses.tool_results import RESULT_ITEMS
 from dragoman.wires.openai_responses.tools import CALL_ITEMS
+from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS
 
 __all__ = [
     "ANTHROPIC",

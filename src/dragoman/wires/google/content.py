@@ -28,7 +28,8 @@ from dragoman.message import (
 from dragoman.wires.google.content_media import dump_media, load_file, load_inline
 from dragoman.wires.google.keys import part_to_snake_case, snake_form, to_camel_case
 from dragoman.wires.google.quirks import NAME, OWN
-from dragoman.wires.google.tool_results import (
+from dragoman.wires.google.tools import SIGNATURE, OutgoingContents, Pairing, dump_call, load_call
+from dragoman.wires.google.tools_results import (
     dump_result,
     dump_run,
     load_code,
@@ -37,7 +38,6 @@ from dragoman.wires.google.tool_results import (
     load_server_call,
     load_server_result,
 )
-from dragoman.wires.google.tools import SIGNATURE, OutgoingContents, Pairing, dump_call, load_call
 
 __all__ = ["dump_block", "dump_content", "is_known", "load_block", "load_content"]
 

@@ -35,7 +35,6 @@ from dragoman.wires.openai_responses.citations import dump_annotations
 from dragoman.wires.openai_responses.content import dump_reasoning, is_block
 from dragoman.wires.openai_responses.items import read_item_start
 from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.tool_results import dump_provider_result, read_result_type
 from dragoman.wires.openai_responses.tools import (
     FUNCTION,
     IMAGE_CALL,
@@ -44,6 +43,7 @@ from dragoman.wires.openai_responses.tools import (
     is_call_item,
     write_result,
 )
+from dragoman.wires.openai_responses.tools_results import dump_provider_result, read_result_type
 
 __all__ = ["Add", "ItemWriter"]
 

@@ -43,13 +43,6 @@ from dragoman.wires.openai_responses.content import (
     load_reasoning,
 )
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
-from dragoman.wires.openai_responses.tool_results import (
-    RESULT_ITEMS,
-    dump_provider_result,
-    dump_result,
-    load_provider_result,
-    read_result_type,
-)
 from dragoman.wires.openai_responses.tools import (
     CALL_ITEMS,
     FUNCTION,
@@ -57,6 +50,13 @@ from dragoman.wires.openai_responses.tools import (
     is_call_item,
     load_call,
     write_result,
+)
+from dragoman.wires.openai_responses.tools_results import (
+    RESULT_ITEMS,
+    dump_provider_result,
+    dump_result,
+    load_provider_result,
+    read_result_type,
 )
 
 __all__ = [

@@ -45,8 +45,8 @@ from dragoman.wires.openai_responses.items import (
     load_item,
 )
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
-from dragoman.wires.openai_responses.tool_results import RESULT_ITEMS, load_result
 from dragoman.wires.openai_responses.tools import CALL_ITEMS, FUNCTION, choose_item_type
+from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS, load_result
 
 __all__ = [
     "dump_conversation",
