@@ -10,12 +10,7 @@ import pytest
 
 from dragoman import Agent, DataPart, LinkPart, Message, Usage, providers
 from dragoman.capability import Capability
-from dragoman.errors import (
-    AuthenticationError,
-    InvalidRequestError,
-    RateLimitError,
-    SettingsError,
-)
+from dragoman.errors import AuthenticationError, InvalidRequestError, RateLimitError, SettingsError
 from dragoman.media_request import SpeechRequest, TranscriptionRequest
 from dragoman.testing import ScriptedModel, ScriptedServer
 from dragoman.transport.exchange import Exchange

@@ -25,21 +25,14 @@ from dragoman.memory.conversation import ConversationRecorder
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.model.agent_models import Models
-from dragoman.orchestration import (
-    MessageAccumulator,
-    StreamingOrchestrator,
-    StreamingState,
-)
+from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.going_on import find_calls, find_transfer, settle_decisions
 from dragoman.orchestration.interrupts import WaitingCall, find_waiting_calls, has_new_prompt
 from dragoman.orchestration.output_checks import OutputCheck
 from dragoman.orchestration.resume import CallPlan, Decision, ResumePlan, decide_calls
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.story import Story
-from dragoman.prompt import (
-    RunOptions,
-    suggest_place,
-)
+from dragoman.prompt import RunOptions, suggest_place
 from dragoman.repair import OpenCall, find_missing_results, find_open_calls
 from dragoman.request import ModelRequest
 from dragoman.tools import Tool, ToolExecutor, Toolset

@@ -10,9 +10,7 @@ from importlib import import_module
 from os import urandom
 from typing import TYPE_CHECKING, Any
 
-from dragoman.errors import (
-    SettingsError,
-)
+from dragoman.errors import SettingsError
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

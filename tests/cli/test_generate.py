@@ -16,11 +16,7 @@ from hypothesis import strategies as st
 from dragoman import DataPart, LinkPart, TextPart
 from dragoman.cli import generate as command
 from dragoman.cli.save_files import Output, save_files
-from dragoman.errors import (
-    ContentRefusedError,
-    InvalidRequestError,
-    ProviderError,
-)
+from dragoman.errors import ContentRefusedError, InvalidRequestError, ProviderError
 from dragoman.providers import REGISTRY
 from dragoman.testing import ScriptedModel
 from support.cli import Stdin, one_line

@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Agent, Message
-from dragoman.errors import (
-    HistoryError,
-    SettingsError,
-    ThreadNotFoundError,
-)
+from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
 from dragoman.memory import Memory, Recall
 from dragoman.memory.indexing import split_text
 from dragoman.memory.memory_store import MemoryStore

@@ -14,12 +14,7 @@ from pydantic import BaseModel
 
 from dragoman import Message
 from dragoman.codec.working_parts import find_working_memory, hide_working_text
-from dragoman.errors import (
-    ConflictError,
-    HistoryError,
-    SettingsError,
-    ThreadNotFoundError,
-)
+from dragoman.errors import ConflictError, HistoryError, SettingsError, ThreadNotFoundError
 from dragoman.memory import Memory, Working, WorkingMemory
 from dragoman.memory.memory_store import MemoryStore
 from dragoman.memory.working_memory import MOST_CHARACTERS, merge_json

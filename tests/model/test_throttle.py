@@ -11,15 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import (
-    Agent,
-    Message,
-    MessageFinished,
-    ModelRequest,
-    PartDelta,
-    RunError,
-    Usage,
-)
+from dragoman import Agent, Message, MessageFinished, ModelRequest, PartDelta, RunError, Usage
 from dragoman.errors import DragomanError, OverloadedError, RateLimitError, SettingsError
 from dragoman.event import Event
 from dragoman.message import FinishReason, Origin

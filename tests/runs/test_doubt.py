@@ -11,14 +11,7 @@ import pytest
 from dragoman import Agent, Interrupt, Message, RunRequest, ToolCallPart, ToolContext, fold, tool
 from dragoman.cli import ask_user
 from dragoman.errors import ResumeError
-from dragoman.event import (
-    STEP_DONE,
-    Event,
-    PartFinished,
-    RunFinished,
-    is_calls_begun,
-    is_log_mark,
-)
+from dragoman.event import STEP_DONE, Event, PartFinished, RunFinished, is_calls_begun, is_log_mark
 from dragoman.interrupt import Resume
 from dragoman.mcp import server_forms
 from dragoman.message import ToolResultPart
@@ -27,15 +20,7 @@ from dragoman.runs.durable import make_request
 from dragoman.runs.memory_log import MemoryLog
 from dragoman.wires.a2a import interrupts as a2a
 from dragoman.wires.ag_ui import interrupts as ag_ui
-from support.durable import (
-    RUN,
-    Acts,
-    call,
-    check_laws,
-    check_open,
-    dead_log,
-    durable_agent,
-)
+from support.durable import RUN, Acts, call, check_laws, check_open, dead_log, durable_agent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Agent, Message, RunRequest, ToolContext, fold, tool
-from dragoman.event import (
-    Event,
-    MessageFinished,
-    PartFinished,
-    RunFinished,
-)
+from dragoman.event import Event, MessageFinished, PartFinished, RunFinished
 from dragoman.memory import Memory
 from dragoman.message import MarkPart, Role, ToolResultPart
 from dragoman.runs import Runs

@@ -20,16 +20,7 @@ from dragoman.serve.core import webhooks
 from dragoman.testing import ScriptedModel
 from dragoman.transport import AddressPolicy
 from support.asgi import exchange
-from support.durable_serving import (
-    KEY,
-    OTHER,
-    WORDS,
-    Server,
-    Servers,
-    Speaker,
-    serving,
-    speaking,
-)
+from support.durable_serving import KEY, OTHER, WORDS, Server, Servers, Speaker, serving, speaking
 
 pytestmark = pytest.mark.anyio
 ALL = "".join(WORDS)

@@ -8,19 +8,9 @@ import json
 from hypothesis import strategies as st
 
 from dragoman import wires
-from dragoman.event import (
-    RunError,
-)
+from dragoman.event import RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import (
-    DataPart,
-    Message,
-    Origin,
-    Role,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-)
+from dragoman.message import DataPart, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.wires import openai_responses as wire
 

@@ -15,12 +15,7 @@ from pydantic import TypeAdapter
 
 from dragoman import DataPart, LinkPart, Message, Usage, fold, unfold, wires
 from dragoman.codec.multipart import load_form
-from dragoman.errors import (
-    ContentRefusedError,
-    DecodeError,
-    InvalidRequestError,
-    StreamCutError,
-)
+from dragoman.errors import ContentRefusedError, DecodeError, InvalidRequestError, StreamCutError
 from dragoman.event import PARTIAL_IMAGE, Custom, Event, PartFinished, RunError
 from dragoman.media_request import ImageRequest
 from dragoman.message import FinishReason

@@ -20,13 +20,7 @@ import msgspec
 from dragoman.codec import digest
 from dragoman.codec.json_values import if_object
 from dragoman.json_bytes import Json
-from dragoman.message import (
-    OURS,
-    Message,
-    Native,
-    Origin,
-    Role,
-)
+from dragoman.message import OURS, Message, Native, Origin, Role
 from dragoman.request import ServerTool, ToolSpec
 
 __all__ = [

@@ -25,9 +25,7 @@ def plug_ins(group: str) -> Iterable[EntryPoint]:
 def _list_entry_points(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint]:  # noqa: ARG001 where they are looked for, which takes some 20 ms
     """Returns the installed entry points of a group of plug-ins."""
     # Slow to import, and needed for names that are not built in only.
-    from importlib.metadata import (
-        entry_points,
-    )
+    from importlib.metadata import entry_points
 
     return tuple(entry_points(group=group))
 

@@ -6,9 +6,7 @@ import re
 from typing import Any, NamedTuple
 
 from mcp_types import Tool as MCPTool
-from mcp_types import (
-    ToolAnnotations,
-)
+from mcp_types import ToolAnnotations
 from pydantic import ValidationError
 
 from dragoman.codec.json_values import if_object

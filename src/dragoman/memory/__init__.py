@@ -23,13 +23,7 @@ if TYPE_CHECKING:
     )
     from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
     from dragoman.memory.titles import Titles
-    from dragoman.memory.vectors import (
-        Embedded,
-        Unembedded,
-        VectorMatch,
-        VectorQuery,
-        VectorStore,
-    )
+    from dragoman.memory.vectors import Embedded, Unembedded, VectorMatch, VectorQuery, VectorStore
     from dragoman.memory.working_memory import Working, WorkingMemory
 
 __all__ = [

@@ -18,13 +18,7 @@ from dragoman.memory.memory_store import open_store
 from dragoman.memory.recall_settings import Hit, Recall
 from dragoman.memory.recaller import Recaller, question_text
 from dragoman.memory.search_tool import make_search_tool
-from dragoman.memory.settings import (
-    check_id,
-    check_ids,
-    check_optional_id,
-    check_page,
-    make_window,
-)
+from dragoman.memory.settings import check_id, check_ids, check_optional_id, check_page, make_window
 from dragoman.memory.store import (
     Batch,
     MessageQuery,

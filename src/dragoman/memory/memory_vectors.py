@@ -14,12 +14,7 @@ from dragoman.memory.sign_codes import (
     unpack_vector,
 )
 from dragoman.memory.store import MessageQuery
-from dragoman.memory.vectors import (
-    Embedded,
-    Unembedded,
-    VectorMatch,
-    VectorQuery,
-)
+from dragoman.memory.vectors import Embedded, Unembedded, VectorMatch, VectorQuery
 
 __all__ = ["MemoryVectors", "SharedBody"]
 

@@ -14,16 +14,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Connection,
-    Select,
-    bindparam,
-    delete,
-    insert,
-    literal_column,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Select, bindparam, delete, insert, literal_column, select, update
 
 from dragoman.memory.sign_codes import (
     compare,

@@ -13,18 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.capability import Capability
-from dragoman.errors import (
-    DragomanError,
-    SettingsError,
-)
-from dragoman.event import (
-    Event,
-    MessageFinished,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-    RunError,
-)
+from dragoman.errors import DragomanError, SettingsError
+from dragoman.event import Event, MessageFinished, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.fold import MessageBuilder
 from dragoman.hooks import Hooks, find_active_hooks
 from dragoman.json_bytes import JsonMap

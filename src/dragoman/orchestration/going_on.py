@@ -15,10 +15,7 @@ import msgspec
 
 from dragoman.message import FinishReason, Message, Role, ToolCallPart
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.orchestrator import (
-    DefaultStreamingOrchestrator,
-    StreamingOrchestrator,
-)
+from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator, StreamingOrchestrator
 from dragoman.orchestration.resume import CallPlan, Decision
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.story import Story

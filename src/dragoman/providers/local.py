@@ -66,10 +66,7 @@ def preload_model(model: str | None) -> None:
         with suppress(SettingsError):
             url = urlsplit(SERVERS.start(find_model(model or DEFAULT)))
             # not before: they would be waited for
-            from http.client import (
-                HTTPConnection,
-                HTTPException,
-            )
+            from http.client import HTTPConnection, HTTPException
 
             with suppress(OSError, HTTPException), closing(HTTPConnection(url.netloc)) as server:
                 headers = {

@@ -61,9 +61,7 @@ _Loader = Callable[[], Provider]
 def _list_entry_points() -> Iterable[EntryPoint]:
     """Returns for the registry the installed entry points of provider plug-ins."""
     # slow to import, and needed for names that are not built in only
-    from importlib.metadata import (
-        entry_points,
-    )
+    from importlib.metadata import entry_points
 
     return entry_points(group=ENTRY_POINTS)
 

@@ -31,13 +31,7 @@ from dragoman.prompt import open_prompt
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
 from dragoman.runs.closing import Unfinished, end_run, read_pages
-from dragoman.runs.driver import (
-    EventSource,
-    FinalEvent,
-    RunDriver,
-    RunSource,
-    as_dragoman_error,
-)
+from dragoman.runs.driver import EventSource, FinalEvent, RunDriver, RunSource, as_dragoman_error
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper
 from dragoman.runs.log import Lease, RunLog, RunStatus
 from dragoman.runs.requests import read_terms

@@ -195,10 +195,7 @@ def make_recorder(
     """Returns a function that notes an exception on a span, and as an event of the conventions,
     with the severity of a warning."""
     # OpenTelemetry keeps the logs API in a private module until it is final.
-    from opentelemetry._logs import (
-        SeverityNumber,
-        get_logger,
-    )
+    from opentelemetry._logs import SeverityNumber, get_logger
 
     logger = get_logger(scope, release, logger_provider)
 

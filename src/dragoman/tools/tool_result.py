@@ -151,8 +151,6 @@ def _make_jsonable(value: object) -> Any:
             f"the value has {value!r:.100} as a key; the keys of a JSON object are texts"
         )
     # Lazily: whoever returns pydantic models has it loaded.
-    from pydantic_core import (
-        to_jsonable_python,
-    )
+    from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value)

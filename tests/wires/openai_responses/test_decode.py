@@ -20,19 +20,9 @@ from dragoman.errors import (
     RateLimitError,
     StreamCutError,
 )
-from dragoman.event import (
-    Custom,
-    OpenText,
-    PartDelta,
-    PartStarted,
-    RunError,
-)
+from dragoman.event import Custom, OpenText, PartDelta, PartStarted, RunError
 from dragoman.fold import fold
-from dragoman.message import (
-    FinishReason,
-    Origin,
-    Usage,
-)
+from dragoman.message import FinishReason, Origin, Usage
 from dragoman.wires import openai_responses as wire
 from support.responses import (
     COMPLETED_HEAD,

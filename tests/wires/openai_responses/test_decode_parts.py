@@ -8,22 +8,10 @@ import json
 import msgspec
 import pytest
 
-from dragoman.errors import (
-    DecodeError,
-)
-from dragoman.event import (
-    OpenText,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-    RunError,
-)
+from dragoman.errors import DecodeError
+from dragoman.event import OpenText, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.fold import fold
-from dragoman.message import (
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-)
+from dragoman.message import TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires import openai_responses as wire
 from support.linear import is_linear
 from support.responses import (

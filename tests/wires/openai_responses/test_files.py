@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.fold import fold
-from dragoman.message import (
-    FilePart,
-)
+from dragoman.message import FilePart
 from dragoman.wires import openai_responses as wire
 from support.responses import WHOLE, message_block, text_block
 

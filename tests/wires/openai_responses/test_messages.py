@@ -9,9 +9,7 @@ from msgspec.structs import replace
 
 from dragoman.codec.serving import Problem
 from dragoman.errors import DecodeError, HistoryError
-from dragoman.event import (
-    RunError,
-)
+from dragoman.event import RunError
 from dragoman.loss import Loss
 from dragoman.message import (
     DataPart,

@@ -7,9 +7,7 @@ import pytest
 from dragoman import wires
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.loss import Loss
-from dragoman.message import (
-    Message,
-)
+from dragoman.message import Message
 from dragoman.request import ModelRequest
 from dragoman.wires import openai_responses as wire
 from support.responses import HI, SCHEMA, dump, reads_back

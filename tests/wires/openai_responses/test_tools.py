@@ -11,11 +11,7 @@ import pytest
 from dragoman.errors import HistoryError
 from dragoman.fold import fold
 from dragoman.loss import Loss
-from dragoman.message import (
-    DataPart,
-    Message,
-    ToolCallPart,
-)
+from dragoman.message import DataPart, Message, ToolCallPart
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires import openai_responses as wire
 from support.responses import (

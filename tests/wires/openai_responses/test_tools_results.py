@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from dragoman.loss import Loss
-from dragoman.message import (
-    DataPart,
-    Message,
-    TextPart,
-    ToolResultPart,
-)
+from dragoman.message import DataPart, Message, TextPart, ToolResultPart
 from support.responses import OPENAI, PNG, answered, items, load
 
 

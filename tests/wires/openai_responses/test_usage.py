@@ -6,11 +6,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.fold import fold, unfold
-from dragoman.message import (
-    FinishReason,
-    Message,
-    Usage,
-)
+from dragoman.message import FinishReason, Message, Usage
 from dragoman.wires import openai_responses as wire
 from support.responses import (
     CALL,

@@ -12,23 +12,10 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import (
-    if_object,
-    if_text,
-    text_or_json,
-)
+from dragoman.codec.json_values import if_object, if_text, text_or_json
 from dragoman.codec.opening import hide_openings
-from dragoman.content import (
-    Content,
-    MarkPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolResultPart,
-)
-from dragoman.formats.langchain.calls import (
-    dump_calls,
-    dump_function_call,
-)
+from dragoman.content import Content, MarkPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.formats.langchain.calls import dump_calls, dump_function_call
 from dragoman.formats.langchain.content import dump_content, in_content
 from dragoman.formats.langchain.envelope import (
     OWN,

@@ -12,12 +12,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from dragoman.codec.json_values import (
-    check_depth,
-    if_object,
-    if_text,
-    read_extra_fields,
-)
+from dragoman.codec.json_values import check_depth, if_object, if_text, read_extra_fields
 from dragoman.codec.memos import is_memo, load_from_client
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.content import (
@@ -32,11 +27,7 @@ from dragoman.content import (
     ToolResultPart,
 )
 from dragoman.errors import HistoryError
-from dragoman.formats.langchain.calls import (
-    load_calls,
-    load_function_call,
-    name_results,
-)
+from dragoman.formats.langchain.calls import load_calls, load_function_call, name_results
 from dragoman.formats.langchain.content import load_content
 from dragoman.formats.langchain.envelope import (
     OWN,

@@ -21,11 +21,7 @@ import msgspec
 
 from dragoman import providers
 from dragoman.arguments import expect, expect_sequence
-from dragoman.errors import (
-    AuthenticationError,
-    InvalidRequestError,
-    SettingsError,
-)
+from dragoman.errors import AuthenticationError, InvalidRequestError, SettingsError
 from dragoman.event import Event
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal_error
@@ -52,12 +48,7 @@ from dragoman.serve.gateway.ask_media import ask_media
 from dragoman.serve.gateway.count_tokens import count_tokens
 from dragoman.serve.gateway.fit_request import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
-from dragoman.serve.gateway.offers import (
-    OfferedModels,
-    match_name,
-    providers_of,
-    read_offers,
-)
+from dragoman.serve.gateway.offers import OfferedModels, match_name, providers_of, read_offers
 from dragoman.serve.gateway.show_answer import (
     hide_unlisted,
     make_not_found_error,

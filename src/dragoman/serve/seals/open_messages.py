@@ -10,13 +10,7 @@ import msgspec
 
 from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart
-from dragoman.serve.seals.token_content import (
-    is_sealed,
-    restore,
-    restore_calls,
-    split_id,
-    unpack,
-)
+from dragoman.serve.seals.token_content import is_sealed, restore, restore_calls, split_id, unpack
 from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
 

@@ -27,12 +27,7 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.message import Content, Message, Origin, Role, ToolCallPart
-from dragoman.serve.seals.token_content import (
-    is_needed,
-    is_sealed,
-    pack,
-    pack_call,
-)
+from dragoman.serve.seals.token_content import is_needed, is_sealed, pack, pack_call
 from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
 

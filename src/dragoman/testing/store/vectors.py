@@ -17,14 +17,7 @@ import msgspec
 from dragoman.memory.store import Batch, Store, ThreadChange
 from dragoman.memory.vectors import Embedded, VectorQuery, VectorStore
 from dragoman.message import Message
-from dragoman.testing.check import (
-    Bench,
-    Check,
-    StoreFactory,
-    check_maker,
-    require,
-    require_equal,
-)
+from dragoman.testing.check import Bench, Check, StoreFactory, check_maker, require, require_equal
 from dragoman.testing.store.bench import START
 
 __all__ = ["CHECKS", "VectorStoreBench", "VectorStores"]

@@ -14,13 +14,7 @@ from dragoman.request import ModelRequest
 from dragoman.testing.check import attempt, require, require_equal
 from dragoman.testing.mutation import JsonValue
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, simplify_messages
-from dragoman.testing.wire.bench import (
-    WireBench,
-    find_lists,
-    round_trip_json,
-    to_text,
-    wire_check,
-)
+from dragoman.testing.wire.bench import WireBench, find_lists, round_trip_json, to_text, wire_check
 
 __all__ = [
     "bad_payloads_are_refused",

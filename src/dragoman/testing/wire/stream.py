@@ -12,14 +12,7 @@ from itertools import zip_longest
 from typing import cast
 
 from dragoman.errors import OverloadedError, StreamCutError
-from dragoman.event import (
-    Event,
-    MessageFinished,
-    MessageStarted,
-    PartDelta,
-    PartStarted,
-    RunError,
-)
+from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartStarted, RunError
 from dragoman.fold import compact, fold
 from dragoman.message import FinishReason, Message, ToolCallPart
 from dragoman.testing.check import require, require_equal

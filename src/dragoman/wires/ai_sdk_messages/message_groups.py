@@ -8,12 +8,7 @@ from typing import NamedTuple
 
 from dragoman.codec.turns import holds_only_answers
 from dragoman.codec.turns import split_turns as turns_of
-from dragoman.message import (
-    Content,
-    Message,
-    Role,
-    ToolResultPart,
-)
+from dragoman.message import Content, Message, Role, ToolResultPart
 from dragoman.wires.ai_sdk_messages.steering import is_steering
 
 __all__ = [

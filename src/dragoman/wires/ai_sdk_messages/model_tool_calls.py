@@ -7,13 +7,7 @@ from typing import Any, TypeGuard, cast
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.message import ToolCallPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.notes import (
-    CORE,
-    MODEL,
-    Part,
-    flags,
-    present,
-)
+from dragoman.wires.ai_sdk_messages.notes import CORE, MODEL, Part, flags, present
 from dragoman.wires.ai_sdk_messages.read_parts import (
     MessageDialect,
     Reading,

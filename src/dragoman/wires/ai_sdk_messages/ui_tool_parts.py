@@ -14,14 +14,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text, read_extra_fields, text_or_json
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.notes import (
-    OWN,
-    Fields,
-    Part,
-    flags,
-    present,
-    text_in,
-)
+from dragoman.wires.ai_sdk_messages.notes import OWN, Fields, Part, flags, present, text_in
 from dragoman.wires.ai_sdk_messages.read_parts import (
     MessageDialect,
     Reading,

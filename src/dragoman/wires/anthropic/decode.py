@@ -24,14 +24,7 @@ from dragoman.event import OpenText
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
-from dragoman.message import (
-    Content,
-    FinishReason,
-    Origin,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-)
+from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.anthropic.citations import load_citations
 from dragoman.wires.anthropic.content import load_block
 from dragoman.wires.anthropic.errors import error_of

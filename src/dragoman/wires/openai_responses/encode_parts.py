@@ -11,13 +11,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import (
-    if_list,
-    if_object,
-    if_text,
-    read_extra_fields,
-    text_or_json,
-)
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields, text_or_json
 from dragoman.codec.media import describe_as_text
 from dragoman.fold import arguments_text
 from dragoman.json_bytes import Json, JsonMap
