@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from time import time
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
@@ -10,7 +11,7 @@ import msgspec
 import typer
 
 from dragoman.cli.run_log import EngineOption, LogOption, open_shared_log
-from dragoman.cli.terminal import echo, echo_json, to_one_line
+from dragoman.cli.terminal import HtmlOption, echo, echo_json, to_one_line
 
 if TYPE_CHECKING:
     from dragoman.event import Event
@@ -60,10 +61,13 @@ def list_runs(
             f"{state!r} is no state; there are {', '.join(get_args(RunState))}",
             param_hint="--state",
         )
-    wanted: Any = {"state": state, "agent": agent, "thread_id": thread, "most": limit}
+    # A durable server has two jobs of its own beside each run, which are listed by their names alone.
+    most = limit if agent is not None else 3 * limit
+    wanted: Any = {"state": state, "agent": agent, "thread_id": thread, "most": most}
 
     async def read_runs(log: RunLog) -> list[tuple[RunStatus, Story]]:
-        statuses = await log.runs(**wanted)
+        found = await log.runs(**wanted)
+        statuses = [each for each in found if agent is not None or not _is_job(each)][:limit]
         return [(status, await _read_story(log, status.run_id)) for status in statuses]
 
     runs = [(status, _find_cost(story)) for status, story in _run_with_log(log, read_runs)]
@@ -77,11 +81,17 @@ def list_runs(
     return 0
 
 
-def show(run_id: _Id, log: LogOption, json: _Json = False) -> int:
+def _is_job(status: RunStatus) -> bool:
+    """True if a server made the entry for itself."""
+    return (status.agent or "").startswith("dragoman.")
+
+
+def show(run_id: _Id, log: LogOption, json: _Json = False, html: HtmlOption = False) -> int:
     """Show the timeline of a run: model calls with tokens and cost, tools, losses and errors.
 
     \b
     dragoman runs show mail-4711 --log sqlite:///runs.db
+    dragoman runs show mail-4711 --html > mail.html
     """
     from dragoman.cli.timeline import draw_timeline, read_timeline
     from dragoman.orchestration.story_reader import read_story
@@ -96,6 +106,13 @@ def show(run_id: _Id, log: LogOption, json: _Json = False) -> int:
     cost, rows = _find_cost(story), read_timeline(events)
     if json:
         echo_json({**_dump_status(status, cost), "timeline": rows})
+        return 0
+    if html:
+        from dragoman.cli.transcript import write_run
+        from dragoman.fold import fold
+
+        messages = fold(events)
+        sys.stdout.write(write_run(rows, messages, f"Run {run_id}: {status.state}"))
         return 0
     state, *facts = _describe_status(status, cost)
     counts = f"{story.model_calls} model calls, {story.tool_calls} tool calls"

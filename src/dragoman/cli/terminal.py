@@ -14,9 +14,10 @@ import re
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+import typer
 from typer import TyperException
 
 from dragoman.errors import (
@@ -29,6 +30,7 @@ from dragoman.errors import (
 
 __all__ = [
     "EXIT_CODES",
+    "HtmlOption",
     "INTERRUPTED",
     "STEERING",
     "echo",
@@ -38,6 +40,11 @@ __all__ = [
     "show_progress",
     "to_one_line",
     "report",
+]
+
+
+HtmlOption = Annotated[
+    bool, typer.Option("--html", help="As one HTML file, which needs no script to be read.")
 ]
 
 

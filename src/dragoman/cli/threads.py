@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from dragoman.cli.embed import ModelOption, make_embedder
-from dragoman.cli.terminal import echo, echo_json, to_one_line
+from dragoman.cli.terminal import HtmlOption, echo, echo_json, to_one_line
 from dragoman.errors import HistoryError, SettingsError
 
 if TYPE_CHECKING:
@@ -170,19 +170,27 @@ def list_threads(store: StoreOption = None, json: _Json = False) -> int:
     return 0
 
 
-def show(name: _Name, store: StoreOption = None, json: _Json = False) -> int:
+def show(
+    name: _Name, store: StoreOption = None, json: _Json = False, html: HtmlOption = False
+) -> int:
     """Show a conversation.
 
     \b
     dragoman threads show trip
+    dragoman threads show trip --html > trip.html
     """
+    from dragoman.cli.transcript import write_thread
     from dragoman.codec.memos import select_visible
 
     messages = _run_with_memory(store, lambda memory: _read_messages(memory, name))
     if json:
         _print_json([msgspec.Raw(message.to_json()) for message in messages])
         return 0
-    for _, message in select_visible(messages):
+    visible = [message for _, message in select_visible(messages)]
+    if html:
+        sys.stdout.write(write_thread(visible, name))
+        return 0
+    for message in visible:
         echo(_describe_message(message))
     return 0
 

@@ -1,0 +1,194 @@
+"""A conversation or a run as one HTML file, which needs no script and nothing from elsewhere to be
+read.
+
+Thinking, arguments and results are folded (`details`). All text is escaped, and the page's policy
+lets nothing run, so that what a model or a tool wrote stays text.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.cli.terminal import STEERING
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+if TYPE_CHECKING:
+    from dragoman.cli.timeline import TimelineRow
+
+__all__ = ["write_run", "write_thread"]
+
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_LONGEST_LINE = 90
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_STYLE = """
+:root { color-scheme: light dark; --ground: #fff; --soft: #f2f2ee; --line: #dedfd8; --ink: #1b1c1a; --mute: #5d5e57; --accent: #0b6454; --bad: #a32020 }
+@media (prefers-color-scheme: dark) { :root { --ground: #171816; --soft: #282926; --line: #3a3b37; --ink: #ecebe6; --mute: #a9a9a0; --accent: #6fd0b9; --bad: #ff9d96 } }
+* { box-sizing: border-box }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.6 system-ui, sans-serif }
+main { max-width: 760px; margin: 0 auto; padding: 40px 20px 80px }
+h1 { font-size: 1.5rem; margin: 0 }
+.mute, footer { color: var(--mute); font-size: 13px }
+.user { margin: 28px 0 14px; padding: 9px 15px; border-radius: 14px; background: var(--soft) }
+.text { margin: 10px 0; white-space: pre-wrap; overflow-wrap: anywhere }
+details { margin: 8px 0; padding: 6px 12px; border: 1px solid var(--line); border-radius: 10px; font-size: 14px }
+summary { cursor: pointer; color: var(--mute); overflow-wrap: anywhere }
+summary b { font-family: ui-monospace, monospace; color: var(--accent) }
+.bad, .bad summary b { color: var(--bad) }
+pre { overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px }
+img { max-width: 100%; border-radius: 8px }
+table { border-collapse: collapse; width: 100%; font-size: 14px; margin: 20px 0 }
+th, td { text-align: left; padding: 4px 10px 4px 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere }
+th { color: var(--mute); font-weight: 560 }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
+"""
+
+
+def write_thread(messages: Sequence[Message], title: str) -> str:
+    """Returns a page with the messages of a conversation."""
+    counts = [message.usage for message in messages if message.usage is not None]
+    tokens = sum(usage.total_tokens or 0 for usage in counts)
+    facts = f"{len(messages)} messages" + (f", {tokens:,} tokens" if tokens else "")
+    return _write_page(title, facts, _write_messages(messages))
+
+
+def write_run(rows: Sequence[TimelineRow], messages: Sequence[Message], title: str) -> str:
+    """Returns a page with the timeline of a run, and what was said in it."""
+    began = next((row.began_at for row in rows if row.began_at is not None), None)
+    lines: list[str] = []
+    for row in rows:
+        begin, took = "", ""
+        if began is not None and row.began_at is not None:
+            begin = f"{(row.began_at - began).total_seconds():.2f} s"
+            if row.ended_at is not None:
+                took = f"{(row.ended_at - row.began_at).total_seconds():.2f} s"
+        tokens = (row.input_tokens or 0) + (row.output_tokens or 0)
+        cells = (begin, took, f"{tokens:,}" if tokens else "", row.cost or "")
+        text = row.text if row.category != "user" else ""
+        retracted = "" if row.retracted is None else f" (taken back: {row.retracted})"
+        bad = ' class="bad"' if row.is_error or row.category == "error" else ""
+        name = f"{'&ensp;' * 2 * row.depth}<b>{_safe(row.label)}</b> {_safe(row.model or '')}"
+        described = f"{_safe(text)}{_safe(retracted)}"
+        numbers = "".join(f'<td class="number">{_safe(cell)}</td>' for cell in cells)
+        lines.append(f"<tr{bad}><td>{name} {described}</td>{numbers}</tr>")
+    head = "".join(
+        f'<th class="number">{name}</th>' for name in ("at", "took", "tokens", "US dollars")
+    )
+    table = (
+        f"<table><thead><tr><th>what</th>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    )
+    return _write_page(title, f"{len(rows)} steps", table + _write_messages(messages))
+
+
+def _write_page(title: str, facts: str, body: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
+        f"<title>{_safe(title)}</title><style>{_STYLE}</style></head>\n"
+        f'<body><main><h1>{_safe(title)}</h1><p class="mute">{_safe(facts)}</p>\n{body}\n</main></body></html>\n'
+    )
+
+
+def _write_messages(messages: Iterable[Message]) -> str:
+    return "\n".join(filter(None, map(_write_message, messages)))
+
+
+def _write_message(message: Message) -> str:
+    parts = "".join(map(_write_part, message.content))
+    if not parts:
+        return ""
+    if message.role is not Role.MODEL:
+        is_said = any(not isinstance(part, ToolResultPart) for part in message.content)
+        return f'<section class="{"user" if is_said else "results"}">{parts}</section>'
+    return f"<section>{parts}<footer>{_safe(', '.join(_list_facts(message)))}</footer></section>"
+
+
+def _list_facts(message: Message) -> list[str]:
+    """Returns who made a model's message, with how many tokens and for how much."""
+    facts: list[str] = []
+    origin, usage = message.origin, message.usage
+    if origin is not None:
+        facts.append(f"{origin.provider}:{origin.model}")
+    if usage is not None:
+        facts.append(f"{usage.input_tokens or 0:,} tokens in, {usage.output_tokens or 0:,} out")
+    if origin is not None and usage is not None and (cost := _find_cost(message)):
+        facts.append(f"{cost} US dollars")
+    if any(isinstance(part, ThinkingPart) and part.native for part in message.content):
+        facts.append("thinking signed")
+    if message.finish_reason is not None and message.finish_reason.value not in (
+        "stop",
+        "tool_calls",
+    ):
+        facts.append(message.finish_reason.value)
+    return facts
+
+
+def _find_cost(message: Message) -> str:
+    from dragoman.cost import call_cost
+    from dragoman.errors import SettingsError
+
+    try:
+        cost = call_cost(message.origin, message.usage, message.created_at, message.native)
+    except SettingsError:  # the prices are in an extra
+        return ""
+    return "" if cost is None else f"{cost:f}"
+
+
+def _write_part(part: Content) -> str:
+    if isinstance(part, TextPart):
+        return f'<div class="text">{_safe(part.text)}</div>'
+    if isinstance(part, ThinkingPart):
+        return _fold("Thought", part.text) if part.text else ""
+    if isinstance(part, ToolCallPart):
+        return _fold("calls", part.raw or part.arguments, name=part.name)
+    if isinstance(part, ToolResultPart):
+        says = "failed" if part.is_error else "gave"
+        return _fold(says, part.result, name=part.name, is_bad=part.is_error)
+    return _write_file(part)
+
+
+def _write_file(part: Content) -> str:
+    if isinstance(part, DataPart) and part.mime_type in _PICTURES:
+        data = b64encode(part.data).decode()
+        return f'<p><img alt="{_safe(part.name or part.mime_type)}" src="data:{part.mime_type};base64,{data}"></p>'
+    if isinstance(part, DataPart):
+        return f'<p class="mute">{_safe(part.name or part.mime_type)}, {len(part.data):,} bytes</p>'
+    if isinstance(part, LinkPart):
+        return f'<p class="mute">{_safe(part.url)}</p>'
+    if isinstance(part, FilePart):
+        return f'<p class="mute">{_safe(part.name or part.id)}</p>'
+    return ""
+
+
+def _fold(says: str, value: Any, *, name: str = "", is_bad: bool = False) -> str:
+    """Returns a value behind a line that opens it."""
+    text = value if isinstance(value, str) else _show_json(value)
+    first = " ".join(text.split())[:_LONGEST_LINE]
+    head = f"<b>{_safe(name)}</b> {says} {_safe(first)}" if name else says
+    bad = ' class="bad"' if is_bad else ""
+    return f"<details{bad}><summary>{head}</summary><pre>{_safe(text)}</pre></details>"
+
+
+def _show_json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _safe(text: str) -> str:
+    """Returns a text for HTML. Signs that turn the direction of text are shown as escapes."""
+    return escape(text.translate(STEERING))
