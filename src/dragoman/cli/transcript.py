@@ -156,7 +156,7 @@ def _write_part(part: Content) -> str:
     if isinstance(part, ThinkingPart):
         return _fold("Thought", part.text) if part.text else ""
     if isinstance(part, ToolCallPart):
-        return _fold("calls", part.raw or part.arguments, name=part.name)
+        return _fold("called with", part.raw or part.arguments, name=part.name)
     if isinstance(part, ToolResultPart):
         says = "failed" if part.is_error else "gave"
         return _fold(says, part.result, name=part.name, is_bad=part.is_error)
