@@ -1,4 +1,4 @@
-"""PageSessions of people on the page: a caller's key becomes a cookie that no script can read.
+"""Sessions of people on the page: a caller's key becomes a cookie that no script can read.
 
 The cookie holds the key, sealed, and when it expires. So it works in every process of a server with
 the same keys, and ends when its key does. Wrong keys are counted for each address.
@@ -75,10 +75,12 @@ class PageSessions:
         if len(failures) >= _MOST_TRIES:
             seconds = (failures[0] + _MINUTE - now).total_seconds()
             raise RateLimitError("too many wrong keys; try again later", retry_after=seconds)
+        # Counted before the key is looked up, so that many at once are not tried as one.
+        failures.append(now)
         caller = await self._authenticate()([key])
         if caller is None:
-            failures.append(now)
             raise AuthenticationError("that key is not known to this server")
+        failures.remove(now)
         if self._sealer is None:
             return caller, ""
         sealed = self._sealer.seal(msgspec.json.encode(_CookieContent(key, now + _AGE)))
