@@ -16,8 +16,10 @@ def url() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """A browser for the tests of one module. Its driver keeps an event loop going in this thread, so
+    no other test can have one of its own before it is closed."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed (Debian's package chromium)")

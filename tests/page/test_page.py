@@ -12,7 +12,7 @@ import pytest
 
 from support.browser import ROOT, Relay, free_port, served
 
-pytestmark = [pytest.mark.service, pytest.mark.timeout(180), pytest.mark.xdist_group("page")]
+pytestmark = [pytest.mark.service, pytest.mark.timeout(180)]
 AXE = ROOT / ".cache" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154"
