@@ -84,13 +84,13 @@ class _AnyWire(Protocol):
 
     @property
     def stream_type(self) -> str:
-        """Returns the media type of a streamed response. An attribute. An attribute."""
+        """Returns the media type of a streamed response. An attribute."""
         ...
 
     @property
     def ping(self) -> bytes:
         """Returns bytes that keep a stream open without adding to it, or `b""` if the format has
-        none. An attribute. An attribute."""
+        none. An attribute."""
         ...
 
     def votes(self, message: Any) -> int:
@@ -271,7 +271,7 @@ class AgentClient(Protocol):
 
     @property
     def name(self) -> str:
-        """Returns the wire's name. An attribute. An attribute."""
+        """Returns the wire's name. An attribute."""
         ...
 
     def dump_request(
