@@ -16,7 +16,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import NOTES, Native, Origin, Usage
 from dragoman.runtime import extra_hint
 
-__all__ = ["call_cost", "need_prices"]
+__all__ = ["call_cost", "find_call_cost", "need_prices"]
 
 _FREE = Decimal(0)
 _OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - read, never bound
@@ -98,6 +98,20 @@ def call_cost(
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     return _sum_prices(origin, usage, response, created_at)
+
+
+def find_call_cost(
+    origin: Origin | None,
+    usage: Usage | None,
+    created_at: datetime | None = None,
+    native: Native = None,
+) -> Decimal | None:
+    """Returns what `call_cost` does, and `None` also where the package with the prices is not
+    installed: for those who show a cost if there is one."""
+    try:
+        return call_cost(origin, usage, created_at, native)
+    except SettingsError:
+        return None
 
 
 def _sum_prices(

@@ -18,7 +18,7 @@ import msgspec
 import typer
 
 from dragoman.cli.agents import check_agents, check_names, load_targets, prepare_agent
-from dragoman.cli.terminal import echo
+from dragoman.cli.terminal import DirectoryOption, echo
 from dragoman.json_bytes import Json
 from dragoman.runtime import extra_hint
 
@@ -165,18 +165,7 @@ def serve(
             help="Print a line per call on standard error, without contents and keys.",
         ),
     ] = False,
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            "-C",
-            "--directory",
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            help="Where to run, and to look for modules.  [default: here]",
-            show_default=False,
-        ),
-    ] = None,
+    directory: DirectoryOption = None,
 ) -> int:
     """Serve a model, your agent or a gateway to the clients of any model API.
 

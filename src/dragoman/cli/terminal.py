@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -29,6 +30,7 @@ from dragoman.errors import (
 )
 
 __all__ = [
+    "DirectoryOption",
     "EXIT_CODES",
     "HtmlOption",
     "INTERRUPTED",
@@ -43,6 +45,18 @@ __all__ = [
 ]
 
 
+DirectoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-C",
+        "--directory",
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        help="Where to run, and to look for modules.  [default: here]",
+        show_default=False,
+    ),
+]
 HtmlOption = Annotated[
     bool, typer.Option("--html", help="As one HTML file, which needs no script to be read.")
 ]

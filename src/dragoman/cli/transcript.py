@@ -140,13 +140,9 @@ def _list_facts(message: Message) -> list[str]:
 
 
 def _find_cost(message: Message) -> str:
-    from dragoman.cost import call_cost
-    from dragoman.errors import SettingsError
+    from dragoman.cost import find_call_cost
 
-    try:
-        cost = call_cost(message.origin, message.usage, message.created_at, message.native)
-    except SettingsError:  # the prices are in an extra
-        return ""
+    cost = find_call_cost(message.origin, message.usage, message.created_at, message.native)
     return "" if cost is None else f"{cost:f}"
 
 

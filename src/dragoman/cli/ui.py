@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import webbrowser
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dragoman.cli.serve import READY, serve
-from dragoman.cli.terminal import echo
+from dragoman.cli.terminal import DirectoryOption, echo
 
 __all__ = ["ui"]
 
@@ -48,18 +47,7 @@ def ui(
     opens: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            "-C",
-            "--directory",
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            help="Where to run, and to look for modules.  [default: here]",
-            show_default=False,
-        ),
-    ] = None,
+    directory: DirectoryOption = None,
 ) -> int:
     """Talk to your agent in a browser, and see what it did.
 

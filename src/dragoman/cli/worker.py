@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from math import inf
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +21,7 @@ import typer
 
 from dragoman.cli.agents import check_agents, check_names, load_targets, prepare_agent
 from dragoman.cli.run_log import EngineOption, LogOption, open_shared_log
-from dragoman.cli.terminal import echo, show_progress
+from dragoman.cli.terminal import DirectoryOption, echo, show_progress
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import JsonMap
 
@@ -92,18 +91,7 @@ def worker(
             show_default=False,
         ),
     ] = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            "-C",
-            "--directory",
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            help="Where to run, and to look for modules.  [default: here]",
-            show_default=False,
-        ),
-    ] = None,
+    directory: DirectoryOption = None,
 ) -> int:
     """Drive durable runs: those that Runs.enqueue or dragoman serve --durable put into a log.
 

@@ -106,10 +106,7 @@ def app(
     _check_arguments(gateway, limits, webhooks)
     check_durable(store, log, durable=durable, drives=drives)
     # Checked here, because Starlette builds its middleware only with the first request.
-    names, pages = (
-        host_names(hosts),
-        page_origins(origins),
-    )  # here, since middleware is made with the first request
+    names, pages = host_names(hosts), page_origins(origins)
     backends: list[Backend] = []
     if gateway is not None:
         backends.append(gateway)

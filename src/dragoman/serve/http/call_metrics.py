@@ -23,7 +23,7 @@ from prometheus_client.metrics_core import (
     HistogramMetricFamily,
 )
 
-from dragoman.errors import KEYS, DragomanError, SettingsError
+from dragoman.errors import KEYS, DragomanError
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.logs import logger
 from dragoman.loss import Loss
@@ -188,13 +188,9 @@ def log_call(call: Observed) -> None:
 
 def _compute_cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:
     """Returns what a call cost in dollars, or None if the price is unknown."""
-    from dragoman.cost import call_cost
+    from dragoman.cost import find_call_cost
 
-    try:
-        cost = call_cost(origin, usage, None, native)
-    except SettingsError:
-        # The package with the prices is not installed.
-        return None
+    cost = find_call_cost(origin, usage, None, native)
     return None if cost is None else float(cost)
 
 

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.cost import call_cost
-from dragoman.errors import ModelNotFoundError, SettingsError, public
+from dragoman.cost import find_call_cost
+from dragoman.errors import ModelNotFoundError, public
 from dragoman.event import (
     Event,
     MessageFinished,
@@ -123,11 +123,7 @@ def cost_of(origin: Origin | None, usage: Usage | None, native: Native = None) -
     """Returns what a call of a model cost, in US dollars; None if that is unknown."""
     if origin is None or usage is None:
         return None
-    try:
-        cost = call_cost(origin, usage, None, native)
-    except SettingsError:
-        # The package with the prices is not installed.
-        return None
+    cost = find_call_cost(origin, usage, None, native)
     return None if cost is None else f"{cost:f}"
 
 
