@@ -180,7 +180,9 @@ def plan(connection: Connection, query: MessageQuery) -> str:
     is_sqlite = connection.dialect.name == "sqlite"
     dialect = sqlite.dialect() if is_sqlite else postgresql.dialect()
     statement, values = make_selection(connection, query)
-    sql = statement.statement.params(values).compile(dialect=dialect, compile_kwargs={"literal_binds": True})
+    sql = statement.statement.params(values).compile(
+        dialect=dialect, compile_kwargs={"literal_binds": True}
+    )
     if is_sqlite:
         return "\n".join(row[3] for row in connection.execute(text(f"EXPLAIN QUERY PLAN {sql}")))
     return "\n".join(

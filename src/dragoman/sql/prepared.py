@@ -63,7 +63,8 @@ class PreparedStatement:
         cursor = self._run(connection, compiled, [values])
         if self._make_row is None:
             names = [column[0] for column in cursor.description]
-            self._make_row = namedtuple("Row", names)._make  # noqa: PYI024 - its fields are known now
+            row_type = namedtuple("Row", names)  # noqa: PYI024 # pyright: ignore[reportUntypedNamedTuple] - only the database knows
+            self._make_row = row_type._make
         found = [self._make_row(row) for row in cursor.fetchall()]
         cursor.close()
         return found
