@@ -66,7 +66,7 @@ def _load_facts() -> _Facts:
     """Returns the layouts and sample votes of all formats, cached while the formats stay the
     same."""
     formats = registry.detectable()
-    if not _last or _last[0].formats != formats:
+    if not _last or _last[0].formats is not formats:
         layouts = {name: registry.layout(name) for name in formats}
         fields = [field for layout in layouts.values() for field in layout.fields or ()]
         plain = {

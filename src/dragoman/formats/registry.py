@@ -126,7 +126,7 @@ def get(name: str) -> Format:
         return _load_built_in(name)
     if name in _REGISTERED:
         return _REGISTERED[name]
-    if name in wires.names():
+    if wires.is_known(name):
         return wires.get(name)
     plug_in = load_plug_in(ENTRY_POINTS, name, "format")
     if plug_in is None:
@@ -155,19 +155,32 @@ def history_fields() -> list[FormatFields]:
 def detectable() -> dict[str, Format]:
     """Returns all formats that can be detected, by name. A plug-in that is broken is passed
     over."""
+    known = (
+        tuple(_REGISTERED.values()),
+        wires.registered(),
+        plug_ins(ENTRY_POINTS),
+        plug_ins(wires.ENTRY_POINTS),
+    )
+    # Asked for each conversation, and nearly always the same.
+    if not _DETECTABLE or _DETECTABLE[0][0] != known:
+        _DETECTABLE[:] = [(known, _find_detectable())]
+    return _DETECTABLE[0][1]
+
+
+_DETECTABLE: list[tuple[object, dict[str, Format]]] = []
+"""The formats of `detectable`, and what there was when they were found."""
+
+
+def _find_detectable() -> dict[str, Format]:
+    """Returns the formats that can be detected, by name."""
     formats: dict[str, Format] = {}
-    of_wires = wires.names()
     for name in names():
         try:
-            if name in of_wires:
-                format_ = wires.get(name)
-            else:
-                format_ = get(name)
+            format_ = wires.get(name) if wires.is_known(name) else get(name)
         except SettingsError:
             continue
-        if hasattr(format_, "votes") and not hasattr(
-            format_, "same_as"
-        ):  # whose messages are another format's
+        # Messages with `same_as` are another format's.
+        if hasattr(format_, "votes") and not hasattr(format_, "same_as"):
             formats[name] = format_
     return formats
 

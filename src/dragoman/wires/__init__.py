@@ -45,11 +45,13 @@ __all__ = [
     "client",
     "embeddings",
     "get",
+    "is_known",
     "media",
     "media_client",
     "names",
     "protocol",
     "register",
+    "registered",
 ]
 
 _MODELS = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
@@ -90,6 +92,20 @@ def names(kind: Literal["model", "protocol"] | None = None) -> list[str]:
     if kind is None:
         return all_names
     return [name for name in all_names if kind in _find_kinds(name)]
+
+
+def is_known(name: str) -> bool:
+    """True if there is a wire of that name: see `names`."""
+    return (
+        name in _NAMES
+        or name in _REGISTERED
+        or any(entry.name == name for entry in plug_ins(ENTRY_POINTS))
+    )
+
+
+def registered() -> tuple[Wire, ...]:
+    """Returns the wires that were registered in code or loaded from an entry point."""
+    return tuple(_REGISTERED.values())
 
 
 def _find_kinds(name: str) -> list[str]:
