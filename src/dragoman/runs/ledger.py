@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.errors import LeaseLostError, RunLogError
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus
-from dragoman.runs.spending import Spent, add_costs
+from dragoman.runs.spending import CallTotals, add_costs
 
 __all__ = ["Append", "Change", "Enqueue", "Ledger", "Post", "TakeLease", "new_run"]
 
@@ -32,7 +32,7 @@ class Append(msgspec.Struct, frozen=True):
     """State of the run after these events."""
     lease: Lease
     """Lease of the writer."""
-    spent: Spent = Spent()
+    spent: CallTotals = CallTotals()
     """What the model calls took that end in these events."""
 
 
@@ -204,7 +204,7 @@ class Ledger:
         self.changed_runs.add(status.run_id)
 
 
-def _add_spent(status: RunStatus, spent: Spent) -> dict[str, Any]:
+def _add_spent(status: RunStatus, spent: CallTotals) -> dict[str, Any]:
     """Returns the fields of a ledger's status after its run has spent something."""
     if status.calls is None or status.tokens is None:
         # An earlier release began the run and did not count.

@@ -11,14 +11,14 @@ from dragoman.cost import find_call_cost
 from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted
 from dragoman.message import Origin
 
-__all__ = ["CallMeter", "Spent", "add_costs"]
+__all__ = ["CallMeter", "CallTotals", "add_costs"]
 
 _MOST_OPEN = 10_000
 """Messages that may be open at a time. Those whose end never comes are forgotten."""
 _FREE = Decimal(0)
 
 
-class Spent(msgspec.Struct, frozen=True):
+class CallTotals(msgspec.Struct, frozen=True):
     """What model calls took."""
 
     calls: int = 0
@@ -37,9 +37,9 @@ class CallMeter:
         self._origins: dict[str, Origin | None] = {}
         """Which model writes each open message."""
 
-    def feed(self, events: Iterable[Event]) -> Spent:
+    def feed(self, events: Iterable[Event]) -> CallTotals:
         """Returns what the calls took that end in these events."""
-        spent = Spent()
+        spent = CallTotals()
         for event in events:
             if isinstance(event, MessageStarted):
                 self._open(event)
@@ -55,7 +55,7 @@ class CallMeter:
             if len(self._origins) > _MOST_OPEN:
                 del self._origins[next(iter(self._origins))]
 
-    def _count(self, event: MessageFinished, spent: Spent) -> Spent:
+    def _count(self, event: MessageFinished, spent: CallTotals) -> CallTotals:
         origin = event.origin or self._origins.pop(event.message_id, None)
         self._origins.pop(event.message_id, None)
         # An answer from a cache took nothing, and a hand-off repeats one that was counted.
@@ -63,7 +63,7 @@ class CallMeter:
             return spent
         tokens = (event.usage.input_tokens or 0) + (event.usage.output_tokens or 0)
         cost = find_call_cost(origin, event.usage, None, event.native)
-        return Spent(spent.calls + 1, spent.tokens + tokens, add_costs(spent.cost, cost))
+        return CallTotals(spent.calls + 1, spent.tokens + tokens, add_costs(spent.cost, cost))
 
 
 def add_costs(first: Decimal | None, second: Decimal | None) -> Decimal | None:
