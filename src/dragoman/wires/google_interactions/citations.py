@@ -13,7 +13,7 @@ from dragoman.codec.citations import (
     keep_named,
     read_span,
 )
-from dragoman.codec.json_values import first_text, if_objects
+from dragoman.codec.json_values import drop_empty, first_text, if_objects
 from dragoman.json_bytes import Json
 from dragoman.message import Citation, TextPart
 
@@ -56,12 +56,12 @@ def dump_annotations(part: TextPart) -> list[Json]:
             "end_index": count_bytes(part.text, end),
         }
         if citation.url:
-            source = {"type": "url_citation", "url": citation.url, "title": citation.title}
+            source: Json = {"type": "url_citation", "url": citation.url, "title": citation.title}
         else:
             source = {
                 "type": "file_citation",
                 "document_uri": citation.file_id,
                 "file_name": citation.title,
             }
-        annotations.append({name: value for name, value in source.items() if value} | span)
+        annotations.append(drop_empty(source) | span)
     return annotations

@@ -330,8 +330,8 @@ def _read_index(event: JsonMap) -> int | str | None:
     return as_index(event.get("index"))
 
 
-def _need_text(value: Any) -> str:
+def _need_text(text: Any) -> str:
     """Returns the text of a delta of an Interactions stream."""
-    if not isinstance(value, str):
+    if not isinstance(text, str):
         raise DecodeError("a delta holds no text")
-    return value
+    return text

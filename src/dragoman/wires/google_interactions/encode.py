@@ -54,9 +54,14 @@ _Key = tuple[str, int]
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
     """Returns the fields of an interaction that no event holds: its id, when it was made, and the
     model that was asked."""
-    made = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    timestamp = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     model = {"model": request.model} if request is not None and request.model else {}
-    return {"id": f"v1_{id.removeprefix('v1_')}", "created": made, "updated": made, **model}
+    return {
+        "id": f"v1_{id.removeprefix('v1_')}",
+        "created": timestamp,
+        "updated": timestamp,
+        **model,
+    }
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
@@ -214,8 +219,8 @@ class Encoder(ResponseEncoder):
             return NO_OBJECTS
         index, begun = self._begin_step(pick(step, _AT_START))
         events = list(begun)
-        if rest := read_extra_fields(step, *_AT_START):
-            events.append(_make_delta(index, {"type": step.get("type"), **rest}))
+        if step_delta := read_extra_fields(step, *_AT_START):
+            events.append(_make_delta(index, {"type": step.get("type"), **step_delta}))
         return [*events, _make_event("step.stop", index=index)]
 
     def _begin_content(self, part: Content, *, is_text: bool) -> tuple[int, list[Json]]:
@@ -282,11 +287,11 @@ def _dump_last_deltas(begun: Content, part: Content) -> list[Json]:
     """Returns the deltas of an Interactions stream with what a part has beyond its text: the
     signature of a thought, the sources of a text, and further fields that it did not begin with."""
     if isinstance(part, ThinkingPart):
-        known = OWN.fields(begun.native)
+        begun_fields = OWN.fields(begun.native)
         fields = {
-            name: value
-            for name, value in OWN.fields(part.native).items()
-            if name == "signature" or known.get(name) != value
+            name: field
+            for name, field in OWN.fields(part.native).items()
+            if name == "signature" or begun_fields.get(name) != field
         }
         return [{"type": "thought_signature", **fields}] if fields else []
     if not isinstance(part, TextPart):

@@ -97,13 +97,13 @@ def load_conversation(
         raise HistoryError('the payload must be {"system_instruction": …, "input": …}')
     payload = cast("JsonMap", payload)
     messages = [Message.system(text)] if (text := if_text(payload.get(_SYSTEM))) else []
-    given = payload.get("input", [])
-    if (short := _load_short(given)) is not None:
-        return [*messages, short]
-    if not isinstance(given, list):
+    conversation = payload.get("input", [])
+    if (message := _load_short(conversation)) is not None:
+        return [*messages, message]
+    if not isinstance(conversation, list):
         raise HistoryError('"input" must be a text, content or a list of steps').at(field="input")
     reader = _Reader(messages, origin)
-    for position, step in enumerate(cast("list[Any]", given)):
+    for position, step in enumerate(cast("list[Any]", conversation)):
         try:
             reader.read(_need_step(step if problems is None else check_depth(step)))
         except HistoryError as error:
@@ -163,30 +163,34 @@ def dump_conversation(out: Outgoing[Quirks]) -> Json:
     for position in range(head, len(out.messages)):
         steps += _dump_message(out, position)
     # A request that was loaded without steps is written without, as long as it says no more.
-    given = OWN.form(out.messages[-1].native).get("input") if len(out.messages) == head + 1 else ""
-    blocks = if_list(steps[0].get("content")) if given and len(steps) == 1 else []
-    if given == "text" and len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
+    input_form = (
+        OWN.form(out.messages[-1].native).get("input") if len(out.messages) == head + 1 else ""
+    )
+    blocks = if_list(steps[0].get("content")) if input_form and len(steps) == 1 else []
+    if input_form == "text" and len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
         return {**payload, "input": blocks[0]["text"]}
-    if given == "block" and len(blocks) == 1:
+    if input_form == "block" and len(blocks) == 1:
         return {**payload, "input": blocks[0]}
-    return {**payload, "input": blocks if given == "blocks" and blocks else steps}
+    return {**payload, "input": blocks if input_form == "blocks" and blocks else steps}
 
 
 _CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
-def _load_short(given: Any) -> Message | None:
+def _load_short(conversation: Any) -> Message | None:
     """Returns the message of an Interactions input that has no steps: a text, a content block, or a
     list of them. None for any other."""
-    if isinstance(given, str) and given:
-        return Message(Role.USER, (TextPart(given),), native=OWN.note(form={"input": "text"}))
-    blocks = if_objects(given)
-    if given and blocks and all(block.get("type") in BLOCK_TYPES for block in blocks):
+    if isinstance(conversation, str) and conversation:
+        return Message(
+            Role.USER, (TextPart(conversation),), native=OWN.note(form={"input": "text"})
+        )
+    blocks = if_objects(conversation)
+    if conversation and blocks and all(block.get("type") in BLOCK_TYPES for block in blocks):
         native = OWN.note(form={"input": "blocks"})
         return Message(Role.USER, tuple(load_content(blocks)), native=native)
-    if isinstance(given, dict):
-        block = cast("Json", given)
+    if isinstance(conversation, dict):
+        block = cast("Json", conversation)
         if block.get("type") in BLOCK_TYPES:
             return Message(
                 Role.USER, (load_block(block),), native=OWN.note(form={"input": "block"})

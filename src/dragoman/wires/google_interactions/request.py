@@ -50,21 +50,21 @@ def _load_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
         raise HistoryError('an Interactions request needs "input", a text or a list of steps').at(
             field="input"
         )
-    left, form = dict(body), Json()
-    payload = {name: left.pop(name) for name in _CONVERSATION if left.get(name)}
+    unread, form = dict(body), Json()
+    payload = {name: unread.pop(name) for name in _CONVERSATION if unread.get(name)}
     if not payload.get("input"):
-        form["input"] = left.pop("input", "absent")
+        form["input"] = unread.pop("input", "absent")
     messages = load_conversation(payload, received.origin, received.problems)
-    settings = load_settings(left, form)
-    schema = load_schema(left, form)
-    tools = load_tools(left.pop("tools")) if if_list(left.get("tools")) else ()
-    stream = left.get("stream")
+    settings = load_settings(unread, form)
+    schema = load_schema(unread, form)
+    tools = load_tools(unread.pop("tools")) if if_list(unread.get("tools")) else ()
+    stream = unread.get("stream")
     if isinstance(stream, bool):
-        del left["stream"]
+        del unread["stream"]
     else:
         form["stream"] = "absent"
-    model = left.pop("model") if if_text(left.get("model")) else ""
-    own_fields = {field: left.pop(field) for field in _OWN if field in left}
+    model = unread.pop("model") if if_text(unread.get("model")) else ""
+    own_fields = {field: unread.pop(field) for field in _OWN if field in unread}
     return ModelRequest(
         model,
         tuple(messages),
@@ -72,9 +72,9 @@ def _load_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
         Settings(**settings),
         schema,
         stream is True,
-        left,
+        unread,
         OWN.note(own_fields, form=form),
-        wire=NAME if left else None,
+        wire=NAME if unread else None,
     )
 
 
@@ -93,7 +93,7 @@ def _dump_body(sending: RequestDump[Quirks]) -> HttpRequest:
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
     body |= dump_settings(request.settings, form, own_config, out)
     body |= dump_schema(request.output_schema, form)
-    # Written also where it is false, unless the loaded request left it out.
+    # Written also where it is false, unless the loaded request unread it out.
     if request.stream or not ("stream" in form or "stream" in own_fields):
         body["stream"] = request.stream
     return HttpRequest(

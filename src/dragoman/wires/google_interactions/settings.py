@@ -68,8 +68,8 @@ def dump_settings(settings: Settings, form: JsonMap, own: JsonMap, out: Outgoing
         config[_LEVEL] = _dump_level(settings.reasoning, out)
         if form.get("summaries") != "absent" and _SUMMARIES not in own:
             config[_SUMMARIES] = "auto"
-    for name, value in asdict(settings).items():
-        if value is not None and name not in _TOLD:
+    for name, setting in asdict(settings).items():
+        if setting is not None and name not in _TOLD:
             out.lose(None, None, Lost.setting, "the API has no such setting", name)
     config = {**own, **config}
     return {CONFIG: config} if config or form.get("config") == "empty" else {}
@@ -78,9 +78,9 @@ def dump_settings(settings: Settings, form: JsonMap, own: JsonMap, out: Outgoing
 def load_schema(body: Json, form: Json) -> Json | None:
     """Takes the output schema out of an Interactions body. Returns it, or None if there is none;
     the wire form goes to `form`."""
-    given = body.get(_FORMAT)
-    listed = if_list(given)
-    text_format = if_object(listed[0] if len(listed) == 1 else given)
+    response_format = body.get(_FORMAT)
+    listed = if_list(response_format)
+    text_format = if_object(listed[0] if len(listed) == 1 else response_format)
     schema = text_format.get("schema")
     if text_format.get("type") != "text" or not isinstance(schema, dict):
         return None

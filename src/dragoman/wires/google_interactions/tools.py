@@ -129,7 +129,7 @@ def load_result(step: JsonMap, names: Mapping[str, str]) -> ToolResultPart | Non
     form: Json = {} if ours else {"type": step_type}
     if step_type in _NAMED and not name:
         form["name"], name = step.get("name", _ABSENT), names.get(call_id, "")
-    result, result_form = _load_value(step) if ours else (step.get("result"), {})
+    result, result_form = _load_returned(step) if ours else (step.get("result"), {})
     if "result" not in step:
         result_form = {"result": _ABSENT}
     read = ["type", "call_id", "result", *(["name"] if step_type in _NAMED else [])]
@@ -156,7 +156,7 @@ def dump_result(part: ToolResultPart, call_id: str, name: str) -> Json:
         if noted != _ABSENT:
             step["name"] = noted
     if part.result is not None or form.get("result") != _ABSENT:
-        step["result"] = _dump_value(part, raw="type" in form or form.get("result") == "raw")
+        step["result"] = _dump_returned(part, raw="type" in form or form.get("result") == "raw")
     if part.is_error:
         step["is_error"] = True
     return _merge_fields(step, part)
@@ -218,18 +218,17 @@ def _merge_fields(step: Json, part: ToolCallPart | ToolResultPart) -> Json:
     return merge_wire_fields(step, OWN.fields(part.native))
 
 
-def _load_value(step: JsonMap) -> tuple[Any, Json]:
+def _load_returned(step: JsonMap) -> tuple[Any, Json]:
     """Returns what a function of an Interactions request gave, and its wire form."""
-    value = step.get("result")
-    blocks = if_list(value)
-    if blocks:
-        parts = load_content(if_objects(value))
+    returned = step.get("result")
+    if if_list(returned):
+        parts = load_content(if_objects(returned))
         if parts and not any(isinstance(part, ProviderPart) for part in parts):
             return tuple(parts), {}
-    return value, {} if _is_written(value) else {"result": "raw"}
+    return returned, {} if _is_written(returned) else {"result": "raw"}
 
 
-def _dump_value(part: ToolResultPart, *, raw: bool) -> Any:
+def _dump_returned(part: ToolResultPart, *, raw: bool) -> Any:
     """Returns what a tool gave as the field `result` of an Interactions step: a text, an object or
     blocks. `raw`: it goes back as it came."""
     if part.is_content:
@@ -237,6 +236,6 @@ def _dump_value(part: ToolResultPart, *, raw: bool) -> Any:
     return part.result if raw or _is_written(part.result) else text_or_json(part.result)
 
 
-def _is_written(value: object) -> bool:
+def _is_written(returned: object) -> bool:
     """True if what a tool gave is written in an Interactions step as it is."""
-    return isinstance(value, str | dict)
+    return isinstance(returned, str | dict)
