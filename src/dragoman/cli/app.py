@@ -20,6 +20,7 @@ from dragoman.cli.plan_and_decode import decode, plan
 from dragoman.cli.runs import attach, cancel, list_runs, retry
 from dragoman.cli.runs import show as show_run
 from dragoman.cli.serve import serve
+from dragoman.cli.settings import ALIASES, show_default
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
@@ -50,6 +51,11 @@ _local = typer.Typer(
 _memory = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="A store of conversations as a whole."
 )
+_models = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="The models of a provider, what is known of one, and the default.",
+)
 _runs = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The runs in a log: durable and other ones."
 )
@@ -60,7 +66,6 @@ _threads = typer.Typer(
 app.command()(chat)
 app.command()(generate)
 app.command()(providers)
-app.command()(models)
 app.command()(decode)
 app.command()(convert)
 app.command()(plan)
@@ -74,6 +79,10 @@ _embed.command()(text)
 app.add_typer(_embed, name="embed")
 _local.command()(pull)
 app.add_typer(_local, name="local")
+_models.command(name="list")(models)
+_models.command(name="default")(show_default)
+app.add_typer(_models, name="models")
+app.add_typer(ALIASES, name="aliases")
 _runs.command(name="list")(list_runs)
 _runs.command()(attach)
 _runs.command()(cancel)
@@ -97,8 +106,10 @@ _NAMES = (
     *(str(group.name) for group in app.registered_groups),
 )
 """What may stand first on a command line."""
-_USUAL = {"keys": "list"}
-"""Group → the command that it runs if none is given."""
+_USUAL = {"aliases": "list", "keys": "list"}
+"""Group → the command that it runs if none is named."""
+_OF_MODELS = ("default", "list", "--help", "-h")
+"""What may follow `models`, besides a provider."""
 
 
 def add_chat(words: Sequence[str]) -> list[str]:
@@ -108,6 +119,8 @@ def add_chat(words: Sequence[str]) -> list[str]:
     first = words[0] if words else "--help"
     if first in _USUAL and not _names_command(words[1:]):
         return [first, _USUAL[first], *words[1:]]
+    if first == "models" and (len(words) == 1 or words[1] not in _OF_MODELS):
+        return [first, "list", *words[1:]]
     is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
     if first in _NAMES or is_slip:
         return [*words]

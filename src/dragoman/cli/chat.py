@@ -16,6 +16,7 @@ import msgspec
 import typer
 
 from dragoman.cli.prompt import parse_prompt, read_piped, replace_invalid_text
+from dragoman.cli.settings import choose_model
 from dragoman.cli.terminal import INTERRUPTED, echo, echo_json
 from dragoman.cli.threads import StoreOption, find_last_origin, open_memory, open_thread
 from dragoman.json_bytes import Json
@@ -79,7 +80,12 @@ def chat(
     model: Annotated[
         str | None,
         typer.Option(
-            "-m", "--model", metavar="MODEL", envvar="DRAGOMAN_MODEL", help="Such as openai:gpt-4o."
+            "-m",
+            "--model",
+            metavar="MODEL",
+            envvar="DRAGOMAN_MODEL",
+            help="Such as openai:gpt-4o.",
+            callback=choose_model,
         ),
     ] = None,
     system: Annotated[
@@ -156,8 +162,8 @@ def chat(
 
     \b
     The model is -m, else the last model of a stored conversation, else DRAGOMAN_MODEL,
-    else local: the embedded model, which needs no key. Keys come from environment variables
-    (dragoman providers lists them). Piped input is data: only PROMPT attaches files.
+    else that of dragoman models default, else local: the embedded model, which needs no key.
+    Keys come from environment variables (dragoman providers lists them) or dragoman keys. Piped input is data: only PROMPT attaches files.
     Ctrl-C stops the answer.
     """
     schema = _load_schema(output_schema) if output_schema is not None else None

@@ -21,6 +21,7 @@ from dragoman.cli.editor import Editor, LineGivenUp
 from dragoman.cli.prompt import parse_prompt
 from dragoman.cli.screen import find_cost, format_usage, show_notes, show_pending
 from dragoman.cli.send_prompt import RunChoices, make_asker, send_and_ask
+from dragoman.cli.settings import expand_alias
 from dragoman.cli.terminal import echo, report, to_one_line
 from dragoman.cli.threads import OpenThread, describe_last_message, open_thread
 from dragoman.errors import DragomanError, SettingsError
@@ -201,6 +202,7 @@ def _resolve_model(name: str, current: str) -> str:
     Raises:
         AuthenticationError: the provider needs a key, and there is none.
     """
+    name = expand_alias(name) or name
     try:
         string = parse_model_string(name)
         provider = providers.get(string.provider)
