@@ -14,6 +14,7 @@ from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.generate import generate
 from dragoman.cli.keys import KEYS
+from dragoman.cli.logs import LOGS
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
@@ -98,6 +99,7 @@ app.add_typer(_threads, name="threads")
 _memory.command()(index)
 app.add_typer(_memory, name="memory")
 app.add_typer(KEYS, name="keys")
+app.add_typer(LOGS, name="logs")
 
 
 _NAMES = (
@@ -106,7 +108,7 @@ _NAMES = (
     *(str(group.name) for group in app.registered_groups),
 )
 """What may stand first on a command line."""
-_USUAL = {"aliases": "list", "keys": "list"}
+_USUAL = {"aliases": "list", "keys": "list", "logs": "list"}
 """Group → the command that it runs if none is named."""
 _OF_MODELS = ("default", "list", "--help", "-h")
 """What may follow `models`, besides a provider."""
@@ -121,7 +123,8 @@ def add_chat(words: Sequence[str]) -> list[str]:
         return [first, _USUAL[first], *words[1:]]
     if first == "models" and (len(words) == 1 or words[1] not in _OF_MODELS):
         return [first, "list", *words[1:]]
-    is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
+    may_be_slip = " " not in first and not first.startswith("-")
+    is_slip = may_be_slip and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
     if first in _NAMES or is_slip:
         return [*words]
     return ["chat", *words]
@@ -156,7 +159,8 @@ def dragoman(
     dragoman "Why is the sky blue?"            ask the embedded model: no key, no network
     dragoman chat -m openai:gpt-4o "Hello"     ask a hosted model; needs OPENAI_API_KEY
     dragoman chat                              hold a conversation, in a terminal
-    dragoman chat --thread trip                store it; dragoman chat -c continues the last one
+    dragoman chat -c "And in winter?"          go on; dragoman logs shows what was asked
+    dragoman chat --thread trip                store it under a name
     dragoman generate "a cat" -o cat.png       make an image, a PDF or another file; needs a provider
     dragoman embed create *.md > notes.json    make vectors of texts, for dragoman embed search
     dragoman convert a.jsonl --to anthropic    convert conversations between any formats
