@@ -32,6 +32,8 @@ __all__ = ["add_chat", "app"]
 
 _SLIP = 0.7
 """How alike a word and the name of a command must be for a slip of the keys, from 0 to 1."""
+_OPTION_SLIP = 0.8
+"""How alike an option and one of the program itself must be for that."""
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(
@@ -123,8 +125,11 @@ def add_chat(words: Sequence[str]) -> list[str]:
         return [first, _USUAL[first], *words[1:]]
     if first == "models" and (len(words) == 1 or words[1] not in _OF_MODELS):
         return [first, "list", *words[1:]]
-    may_be_slip = " " not in first and not first.startswith("-")
-    is_slip = may_be_slip and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
+    # --thread is no slip of "threads", and --conversation none of --version.
+    is_option = first.startswith("-")
+    names = [name for name in _NAMES if name.startswith("-") == is_option]
+    cutoff = _OPTION_SLIP if is_option else _SLIP
+    is_slip = " " not in first and get_close_matches(first, names, cutoff=cutoff) != []
     if first in _NAMES or is_slip:
         return [*words]
     return ["chat", *words]

@@ -38,7 +38,7 @@ _SHORT = 100
 _LONGEST_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class Exchange(msgspec.Struct, frozen=True):
+class LoggedPrompt(msgspec.Struct, frozen=True):
     """A prompt and what answered it."""
 
     thread: Thread
@@ -79,7 +79,7 @@ class Exchange(msgspec.Struct, frozen=True):
         return reduce(add, usages) if usages else None
 
 
-def _split_exchanges(thread: Thread, messages: Sequence[Message]) -> list[Exchange]:
+def _split_exchanges(thread: Thread, messages: Sequence[Message]) -> list[LoggedPrompt]:
     """Returns the exchanges of a thread, in order."""
     from dragoman.codec.memos import select_visible
     from dragoman.message import Role
@@ -90,7 +90,7 @@ def _split_exchanges(thread: Thread, messages: Sequence[Message]) -> list[Exchan
         if is_prompt or not groups:
             groups.append([])
         groups[-1].append(message)
-    return [Exchange(thread, tuple(group)) for group in groups]
+    return [LoggedPrompt(thread, tuple(group)) for group in groups]
 
 
 async def _iterate_threads(memory: Memory) -> AsyncGenerator[Thread]:
@@ -104,10 +104,10 @@ async def _iterate_threads(memory: Memory) -> AsyncGenerator[Thread]:
 
 
 async def _find_latest(
-    memory: Memory, count: int, is_wanted: Callable[[Exchange], bool]
-) -> list[Exchange]:
+    memory: Memory, count: int, is_wanted: Callable[[LoggedPrompt], bool]
+) -> list[LoggedPrompt]:
     """Returns the latest exchanges that are wanted, the latest last. `count`: most of them; 0: all."""
-    latest: list[Exchange] = []
+    latest: list[LoggedPrompt] = []
     async for thread in _iterate_threads(memory):
         if count and len(latest) == count and latest[0].time >= thread.updated_at:
             break
@@ -119,27 +119,27 @@ async def _find_latest(
 
 
 async def _find_by_words(
-    memory: Memory, words: str, count: int, is_wanted: Callable[[Exchange], bool]
-) -> list[Exchange]:
+    memory: Memory, query: str, count: int, is_wanted: Callable[[LoggedPrompt], bool]
+) -> list[LoggedPrompt]:
     """Returns the latest exchanges with a message that contains all these words, the latest last."""
-    matches = await memory.search(words, per_page=None)
+    matches = await memory.search(query, per_page=None)
     ids = {match.message.id for match in matches.items}
 
-    def has_words(exchange: Exchange) -> bool:
+    def has_words(exchange: LoggedPrompt) -> bool:
         return is_wanted(exchange) and any(message.id in ids for message in exchange.messages)
 
-    found: list[Exchange] = []
+    matching: list[LoggedPrompt] = []
     for thread_id in dict.fromkeys(match.thread_id for match in matches.items):
         thread = await memory.thread(thread_id)
         if thread is None:
             continue
         messages = await read_messages(memory, thread_id)
-        found += filter(has_words, _split_exchanges(thread, messages))
-    found.sort(key=lambda exchange: exchange.time)
-    return found[-count:]
+        matching += filter(has_words, _split_exchanges(thread, messages))
+    matching.sort(key=lambda exchange: exchange.time)
+    return matching[-count:]
 
 
-async def _find_in_thread(memory: Memory, name: str | None) -> list[Exchange]:
+async def _find_in_thread(memory: Memory, name: str | None) -> list[LoggedPrompt]:
     """Returns the exchanges of a conversation, by default the last one.
 
     Raises:
@@ -194,10 +194,10 @@ def list_logs(
     dragoman logs -c
     """
 
-    def is_wanted(exchange: Exchange) -> bool:
+    def is_wanted(exchange: LoggedPrompt) -> bool:
         return model is None or model in (exchange.model, exchange.model.partition(":")[0])
 
-    async def find(memory: Memory) -> list[Exchange]:
+    async def find(memory: Memory) -> list[LoggedPrompt]:
         if current or conversation is not None:
             in_thread = await _find_in_thread(memory, conversation)
             return [exchange for exchange in in_thread if is_wanted(exchange)][-(count or 0) :]
@@ -222,7 +222,7 @@ def list_logs(
     return 0
 
 
-def _dump(exchange: Exchange) -> Json:
+def _dump(exchange: LoggedPrompt) -> Json:
     """Returns an exchange of the log as JSON."""
     tokens = exchange.usage
     return {
@@ -239,7 +239,7 @@ def _dump(exchange: Exchange) -> Json:
     }
 
 
-def _describe(exchange: Exchange, *, with_usage: bool) -> str:
+def _describe(exchange: LoggedPrompt, *, with_usage: bool) -> str:
     """Returns an exchange of the log as Markdown."""
     calls = [
         f"- **{call.name}**: `{msgspec.json.encode(call.arguments, enc_hook=str).decode()}`"
@@ -259,7 +259,7 @@ def _describe(exchange: Exchange, *, with_usage: bool) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _describe_shortly(exchange: Exchange, *, with_usage: bool) -> str:
+def _describe_shortly(exchange: LoggedPrompt, *, with_usage: bool) -> str:
     """Returns an exchange of the log as an element of a YAML list, without the answer."""
     fields: Json = {
         "model": exchange.model,
@@ -274,7 +274,7 @@ def _describe_shortly(exchange: Exchange, *, with_usage: bool) -> str:
     return "- " + "\n  ".join(lines)
 
 
-def _describe_usage(exchange: Exchange) -> str:
+def _describe_usage(exchange: LoggedPrompt) -> str:
     from dragoman.cli.screen import format_usage
 
     return format_usage(exchange.usage)

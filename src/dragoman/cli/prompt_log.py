@@ -95,16 +95,16 @@ class PromptLog:
         from dragoman.memory.store import Batch, ThreadChange
         from dragoman.runtime import new_id, now
 
-        at = now()
+        time = now()
         stamped = [
-            message.replace(id=message.id or new_id(), created_at=message.created_at or at)
+            message.replace(id=message.id or new_id(), created_at=message.created_at or time)
             for message in messages
         ]
         title = to_one_line(messages[0].text)[:_TITLE]
         batch = Batch(
             thread_id=self._thread_id,
             messages=tuple(stamped),
-            at=at,
+            at=time,
             change=ThreadChange(title_if_empty=title, metadata={**UNNAMED}),
         )
         path = _find_file(self._store)

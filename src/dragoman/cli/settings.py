@@ -80,8 +80,8 @@ def _read_settings(path: Path) -> Json:
         if name not in _TYPES
     ]
     problems += [
-        (name, f"{name} must be {words}")
-        for name, (wanted, words) in _TYPES.items()
+        (name, f"{name} must be {article}")
+        for name, (wanted, article) in _TYPES.items()
         if not isinstance(content.get(name, wanted()), wanted)
     ]
     if not problems:
@@ -157,8 +157,8 @@ def _follow(model: str, aliases: Mapping[str, str]) -> str:
     return chain[-1]
 
 
-def _check_model(model: str, words: str) -> None:
-    """Checks that a model's provider exists. `words`: the beginning of the error.
+def _check_model(model: str, beginning: str) -> None:
+    """Checks that a model's provider exists. `beginning`: of the error.
 
     Raises:
         SettingsError: it does not.
@@ -168,7 +168,7 @@ def _check_model(model: str, words: str) -> None:
     try:
         resolve_model(model)
     except SettingsError as error:
-        raise SettingsError(f"{words}: {error.message}") from error
+        raise SettingsError(f"{beginning}: {error.message}") from error
 
 
 @ALIASES.command(name="set")

@@ -110,13 +110,13 @@ def _write_batch(connection: sqlite3.Connection, batch: Batch, parts: Sequence[P
             connection.execute(_ATTACHMENT, (body["digest"], number, digest))
     first = end - len(parts) + 1
     for position, (message, (body, _)) in enumerate(zip(batch.messages, parts, strict=True), first):
-        made = message.created_at
+        created = message.created_at
         message_row = {
             "thread": batch.thread_id,
             "position": position,
             "id": message.id,
-            "created": None if made is None else made.isoformat(),
-            "made": to_microseconds(made or batch.at),
+            "created": None if created is None else created.isoformat(),
+            "made": to_microseconds(created or batch.at),
             "turn": message.turn,
             "digest": body["digest"],
         }
