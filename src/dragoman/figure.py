@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-__all__ = ["Drawable", "Figure", "Limits", "draw_figures", "draw_html", "draw_tree"]
+__all__ = ["Drawable", "Figure", "DrawingLimits", "draw_figures", "draw_html", "draw_tree"]
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _LONGEST_TITLE = 300
@@ -64,7 +64,7 @@ class Figure(msgspec.Struct, frozen=True):
     """What it consists of."""
 
 
-class Limits(msgspec.Struct, frozen=True):
+class DrawingLimits(msgspec.Struct, frozen=True):
     """How much of a figure is drawn."""
 
     characters: int | None = 200_000
@@ -79,7 +79,7 @@ class Limits(msgspec.Struct, frozen=True):
     """Most bytes of all images together."""
 
 
-_NOTEBOOK = Limits()
+_NOTEBOOK = DrawingLimits()
 
 
 class Drawable:
@@ -105,7 +105,7 @@ def draw_html(figure: Figure) -> str:
     return f'{_STYLE}<div class="dragoman">{draw_figures([figure], _NOTEBOOK)}</div>'
 
 
-def draw_figures(figures: Iterable[Figure], limits: Limits) -> str:
+def draw_figures(figures: Iterable[Figure], limits: DrawingLimits) -> str:
     """Returns figures as HTML without a style."""
     return "".join(_HtmlWriter(limits).write(figures))
 
@@ -113,7 +113,7 @@ def draw_figures(figures: Iterable[Figure], limits: Limits) -> str:
 class _HtmlWriter:
     """Writes figures as HTML, and counts what may still be written."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: DrawingLimits) -> None:
         self._limits = limits
         self._characters = limits.characters
         self._bytes = limits.images

@@ -166,7 +166,8 @@ class Run(LiveDrawable, Generic[T]):
         if self._conversation is not None and self._state.story is None:
             with anyio.CancelScope(shield=True):
                 await self._conversation.keep(self._transcript.messages, is_over=True)
-        self.redraw(is_over=True)
+        if self._display is not None:
+            self.redraw(is_over=True)
         if self._work.has_begun:
             return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
         return []
@@ -311,7 +312,8 @@ class Run(LiveDrawable, Generic[T]):
                     step = await anext(self._steps)
             except StopAsyncIteration:
                 self._end()
-                self.redraw(is_over=True)
+                if self._display is not None:
+                    self.redraw(is_over=True)
                 return
             except asyncio.CancelledError:
                 # Only the cancellation that `_interrupt` asked for is ours to swallow; one that
@@ -330,7 +332,8 @@ class Run(LiveDrawable, Generic[T]):
             # Stored before anybody sees it, so that no client knows a message that a store lacks.
             if self._conversation is not None:
                 step = await self._keep_messages(step, self._conversation)
-            self.redraw(is_over=self._ended)
+            if self._display is not None:
+                self.redraw(is_over=self._ended)
             yield step
 
     async def _keep_messages(

@@ -208,7 +208,9 @@ class _Tracer:
         """Returns the branch of a run, a new one for a model that is asked without a run."""
         if run is not None and run.run_id in self._runs:
             return self._runs[run.run_id]
-        return _Branch(_Line("model" if run is None else to_one_line(f"run {run.run_id[:8]}"), "bold"))
+        return _Branch(
+            _Line("model" if run is None else to_one_line(f"run {run.run_id[:8]}"), "bold")
+        )
 
     def _list(self, branch: _Branch) -> None:
         """Prints the title of a branch, and those above it, or has them wait."""

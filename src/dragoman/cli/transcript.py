@@ -12,7 +12,7 @@ from html import escape
 
 from dragoman.content_figures import draw_content
 from dragoman.cost import find_call_cost
-from dragoman.figure import Limits, draw_figures
+from dragoman.figure import DrawingLimits, draw_figures
 from dragoman.message import Message, Role, ThinkingPart, ToolResultPart, Usage
 from dragoman.timeline import TimelineRow, name_model
 from dragoman.timeline_drawing import dump_arguments
@@ -20,7 +20,7 @@ from dragoman.visible_text import STEERING
 
 __all__ = ["write_run", "write_thread"]
 
-_WHOLE = Limits(None, None, None, None, None)
+_WHOLE = DrawingLimits(None, None, None, None, None)
 """A file has all of a conversation."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE = """
