@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import DataPart, Message, ToolCallPart, ToolResultPart
+from dragoman import DataPart, Message, TextPart, ToolCallPart, ToolResultPart
 from dragoman.errors import StoreError
 from dragoman.memory import Batch, Memory, ThreadChange
 from dragoman.memory.quick_save import save_quickly
@@ -27,14 +27,14 @@ def batch(thread: str, *messages: Message, at: datetime = AT) -> Batch:
 BATCHES = [
     batch(
         "a",
-        Message(Role.USER, ("hi", FILE), id="1", created_at=AT),
+        Message(Role.USER, (TextPart("hi"), FILE), id="1", created_at=AT),
         Message(Role.MODEL, (ToolCallPart("c", "look", {"x": 1}),), id="2", turn="2"),
         Message(Role.USER, (ToolResultPart("c", "look", "é \x00"),), id="3"),
-        Message(Role.MODEL, ("yes",), id="4", created_at=AT),
+        Message(Role.MODEL, (TextPart("yes"),), id="4", created_at=AT),
     ),
-    batch("b", Message(Role.USER, ("hi", FILE), id="1")),
-    batch("a", Message(Role.USER, ("  ",), id="5", turn="t"), at=AT.replace(hour=4)),
-    batch("a", Message(Role.MODEL, ("yes",), id="6")),
+    batch("b", Message(Role.USER, (TextPart("hi"), FILE), id="1")),
+    batch("a", Message(Role.USER, (TextPart("  "),), id="5", turn="t"), at=AT.replace(hour=4)),
+    batch("a", Message(Role.MODEL, (TextPart("yes"),), id="6")),
 ]
 
 
