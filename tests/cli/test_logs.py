@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman import ModelRequest
 from dragoman.errors import ProviderError
 from support.cli import one_line, shell
 from support.llm_server import Llm
@@ -130,7 +131,10 @@ def test_it_is_turned_off(cli: Cli, monkeypatch: pytest.MonkeyPatch, file: Path)
 
 
 def test_nothing_is_logged_of_what_was_not_answered(cli: Cli, llm: Llm, file: Path) -> None:
-    llm.reply = lambda _: ProviderError("no", status=400)
+    def refuse(_: ModelRequest) -> ProviderError:
+        return ProviderError("no", status=400)
+
+    llm.reply = refuse
     assert cli("hi")[0] == 4
     assert not file.exists()
 
