@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -235,6 +236,17 @@ def test_it_serves_until_a_signal_and_shows_its_page(
     assert process.returncode == 0, output
     assert f"export OPENAI_BASE_URL={url}/openai/v1" in output.decode()
     assert f"export ANTHROPIC_BASE_URL={url}/anthropic\n" in output.decode()
+
+
+@pytest.mark.slow
+def test_the_guides_program_runs_as_it_stands(tmp_path: Path, provider: str, run: Run) -> None:
+    guide = (Path(SRC).parent / "docs" / "guides" / "proxy.md").read_text()
+    [code] = re.findall(r"^```py\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "ask.py").write_text(code.replace("gpt-4o-mini", "m"))
+    command = ("-f", str(tmp_path / "r"), "--", _PYTHON, str(tmp_path / "ask.py"))
+    first = run("--upstream", f"openai={provider}/v1", *command, OPENAI_API_KEY="sk-secret-123456")
+    assert (first.code, first.out) == (0, "Hello.\n"), first.err
+    assert run("--ci", *command).out == "Hello.\n"
 
 
 @pytest.mark.slow

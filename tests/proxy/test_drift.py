@@ -125,7 +125,7 @@ def test_other_paths_are_not_decoded() -> None:
 
 
 def test_hostile_answers_take_bounded_time() -> None:
-    wide = {**chat(), **{f"aura_{number}": number + 1 for number in range(20_000)}}
+    wide = {**chat(), **{f"aura_{number}": number + 1 for number in range(4_000)}}
     started = perf_counter()
     found = drift(wide)
     assert found is not None

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.proxy.recordings import Recordings, path_key
+from dragoman.proxy.recordings import RecordingIndex, path_key
 from dragoman.transport import Player
 from dragoman.transport.exchange_file import ExchangeFolder
 from dragoman.transport.matching import explain_difference, find_nearest
@@ -251,7 +251,7 @@ async def test_a_damaged_file_is_left_out_and_told_of(tmp_path: Path) -> None:
     (tmp_path / "0002.json").write_text('{"request":')
     (tmp_path / "0003.json").write_bytes(b"[" * 100_000)
     (tmp_path / "0004.json").mkdir()
-    recordings = Recordings(ExchangeFolder(tmp_path))
+    recordings = RecordingIndex(ExchangeFolder(tmp_path))
     assert len(recordings.problems) == 3
     async with recorded(tmp_path, mode="replay") as (_, _, client):
         assert (await client.post(CHAT, content=question("a"))).json() == {"text": "1"}
@@ -290,7 +290,7 @@ def test_two_processes_write_to_one_folder_and_a_killed_one_leaves_whole_files(
         killed.wait(30)
     files = ExchangeFolder(tmp_path).files()
     assert len(files) >= 40
-    assert not Recordings(ExchangeFolder(tmp_path)).problems
+    assert not RecordingIndex(ExchangeFolder(tmp_path)).problems
 
 
 async def test_a_cancelled_proxy_closes_its_connections(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.http_server.listener import open_listener, server_url
 from dragoman.proxy.page import page_routes
-from dragoman.proxy.recordings import Recordings
+from dragoman.proxy.recordings import RecordingIndex
 from dragoman.proxy.server import Mode, RecordingProxy
 from dragoman.proxy.serving import make_app, serve_proxy
 from dragoman.proxy.upstreams import find_upstreams
@@ -43,7 +43,7 @@ async def proxying(
     told: list[str] = []
     logged: list[str] = []
     proxy = RecordingProxy(
-        Recordings(ExchangeFolder(folder, most_bytes)),
+        RecordingIndex(ExchangeFolder(folder, most_bytes)),
         find_upstreams(upstreams, {}),
         mode=mode,
         is_nearest=is_nearest,

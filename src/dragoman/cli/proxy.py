@@ -104,7 +104,7 @@ def proxy(
     dragoman proxy report                      what of them dragoman does not know
 
     \b
-    A program finds the proxy by the variables that the official clients read. Recordings hold no
+    A program finds the proxy by the variables that the official clients read. RecordingIndex hold no
     keys. Only this machine reaches it. Its page shows the recordings in a browser.
     """
     if context.invoked_subcommand is not None:
@@ -116,7 +116,8 @@ def proxy(
         from dragoman.errors import SettingsError
 
         raise SettingsError(f"the proxy needs {error.name}: {extra_hint('serve')}") from error
-    from dragoman.proxy.recordings import Recordings
+    from dragoman.http_server.listener import run_in_loop
+    from dragoman.proxy.recordings import RecordingIndex
     from dragoman.proxy.server import RecordingProxy
     from dragoman.proxy.upstreams import find_upstreams
     from dragoman.transport.exchange_file import ExchangeFolder
@@ -127,7 +128,7 @@ def proxy(
     chosen = _MODES[_check_choice(mode, _MODES, "--mode")]
     if ci or is_nearest:
         chosen = "replay"
-    recordings = Recordings(ExchangeFolder(folder, most * _MEGABYTE))
+    recordings = RecordingIndex(ExchangeFolder(folder, most * _MEGABYTE))
     for problem in recordings.problems:
         _tell(f"left out: {problem}")
     hosts = find_upstreams(upstreams or (), os.environ)
@@ -142,7 +143,7 @@ def proxy(
     command = context.meta.get(_CHILD)
     if command == []:
         raise typer.BadParameter("a program must follow --, such as: -- pytest -q")
-    code = asyncio.run(
+    code = run_in_loop(
         _serve(recording_proxy, hosts, command, port=port, is_offline=chosen == "replay")
     )
     _tell(f"{_format_counts(recording_proxy)} ({folder})")

@@ -35,7 +35,7 @@ _OTHER_TYPE = "dragoman-drift"
 _FAMILIAR: tuple[object, ...] = (None, "", 0, [], {})
 """Values that say nothing."""
 Kind = str
-"""`type`, `dropped` or `kept`, as in `drift.Finding`."""
+"""`type`, `dropped` or `kept`, as in `drift.DriftFinding`."""
 
 
 class _Unknown(NamedTuple):

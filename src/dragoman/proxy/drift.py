@@ -14,7 +14,7 @@ from dragoman.proxy.recordings import Recording
 from dragoman.proxy.wire_of import WireRoute, find_wire
 from dragoman.transport.exchange import Exchange
 
-__all__ = ["DriftReport", "Finding", "find_drift"]
+__all__ = ["DriftReport", "DriftFinding", "find_drift"]
 
 _MOST_DECODED = 2**23
 """Bytes of an answer beyond which its names are not looked at."""
@@ -22,7 +22,7 @@ _KINDS = ("fails", "type", "dropped", "kept")
 """The worst first."""
 
 
-class Finding(NamedTuple):
+class DriftFinding(NamedTuple):
     """Something in answers that dragoman does not know."""
 
     kind: str
@@ -53,34 +53,39 @@ class DriftReport:
     def add_all(self, recordings: Iterable[tuple[Recording, Exchange]]) -> None:
         """Adds the findings of recordings."""
         for recording, exchange in recordings:
-            found = find_drift(exchange)
-            if found is None:
+            findings = find_drift(exchange)
+            if findings is None:
                 self._unread[recording.path] += 1
                 continue
             self._decoded += 1
-            for kind, what in found:
+            for kind, what in findings:
                 finding = (kind, _wire_name(exchange), what)
                 self._counts[finding] += 1
                 self._examples.setdefault(finding, recording.id)
 
-    def list_findings(self, without: DriftReport | None = None) -> list[Finding]:
+    def list_findings(self, without: DriftReport | None = None) -> list[DriftFinding]:
         """Returns the findings, the worst first. `without`: a report whose findings are left
         out."""
-        known = without._counts if without is not None else Counter[tuple[str, str, str]]()
+        reported = without._counts if without is not None else Counter[tuple[str, str, str]]()
         findings = [
-            Finding(kind, wire, what, number, self._examples[kind, wire, what])
+            DriftFinding(kind, wire, what, number, self._examples[kind, wire, what])
             for (kind, wire, what), number in self._counts.items()
-            if (kind, wire, what) not in known
+            if (kind, wire, what) not in reported
         ]
         return sorted(
             findings,
-            key=lambda found: (_KINDS.index(found.kind), found.wire, -found.answers, found.what),
+            key=lambda finding: (
+                _KINDS.index(finding.kind),
+                finding.wire,
+                -finding.answers,
+                finding.what,
+            ),
         )
 
     def format_totals(self) -> str:
         """Returns how many recordings were decoded, and which were not."""
-        others = ", ".join(f"{path} ({number})" for path, number in self._unread.most_common(5))
-        more = f"; {self._unread.total()} have no wire: {others}" if others else ""
+        undecoded = ", ".join(f"{path} ({number})" for path, number in self._unread.most_common(5))
+        more = f"; {self._unread.total()} have no wire: {undecoded}" if undecoded else ""
         return f"{self._decoded} answers decoded{more}"
 
 

@@ -94,7 +94,7 @@ class Forwarder:
             ProviderConnectionError: no connection, or a broken one.
             ProviderTimeoutError: no connection or no answer in time.
         """
-        sent = CIMultiDict(
+        request_headers = CIMultiDict(
             (name.decode("latin-1"), text.decode("latin-1"))
             for name, text in _narrow_encodings(_without_connection(headers))
             if name != b"content-length"
@@ -104,7 +104,7 @@ class Forwarder:
                 method,
                 URL(url, encoded=True),
                 data=body if body or _has_length(headers) else None,
-                headers=sent,
+                headers=request_headers,
                 proxy=environment.find_proxy(url, self._proxies),
                 allow_redirects=False,
             )

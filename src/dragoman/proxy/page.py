@@ -61,10 +61,14 @@ def _list_newest(folder: ExchangeFolder, page: str) -> Json:
     """Returns a page of the list, the latest first."""
     number = int(page) if page.isascii() and page.isdigit() and len(page) < 6 else 0
     files = folder.files()[::-1]
-    shown: list[Json] = []
+    summaries: list[Json] = []
     for file in files[number * _PAGE_LENGTH : (number + 1) * _PAGE_LENGTH]:
         try:
-            shown.append(summarize(*load_recording(file)))
+            summaries.append(summarize(*load_recording(file)))
         except DecodeError as error:
-            shown.append({"id": file.stem, "error": str(error)})
-    return {"items": shown, "page": number, "has_more": len(files) > (number + 1) * _PAGE_LENGTH}
+            summaries.append({"id": file.stem, "error": str(error)})
+    return {
+        "items": summaries,
+        "page": number,
+        "has_more": len(files) > (number + 1) * _PAGE_LENGTH,
+    }

@@ -22,10 +22,10 @@ from dragoman.transport.exchange_file import ExchangeFolder
 from dragoman.transport.matching import ExchangeKey, explain_difference, find_nearest, make_key
 from dragoman.transport.retry import RETRY_STATUSES
 
-__all__ = ["Nearest", "Recording", "Recordings", "load_recording", "path_key"]
+__all__ = ["Nearest", "Recording", "RecordingIndex", "load_recording", "path_key"]
 
 _MOST_COMPARED = 200
-"""Recordings that are compared with a request that none of them answers, the newest."""
+"""RecordingIndex that are compared with a request that none of them answers, the newest."""
 
 
 class Recording(NamedTuple):
@@ -75,7 +75,7 @@ def load_recording(file: Path) -> tuple[Recording, Exchange]:
     return Recording(file, _digest(key), _place(key), is_final), exchange
 
 
-class Recordings:
+class RecordingIndex:
     """The recordings in a folder.
 
     Attributes:
@@ -124,16 +124,16 @@ class Recordings:
         """Returns the recording of the same method and path that is most like a request, or None if
         there is none."""
         recorded = list(self._load_like(key))
-        sent = key.format_lines()
+        request_lines = key.format_lines()
         lines = [
             path_key(exchange.method, exchange.url or "", exchange.request_body).format_lines()
             for _, exchange in recorded
         ]
-        position = find_nearest(sent, lines)
+        position = find_nearest(request_lines, lines)
         if position < 0:
             return None
         recording, exchange = recorded[position]
-        return Nearest(recording, exchange, explain_difference(lines[position], sent))
+        return Nearest(recording, exchange, explain_difference(lines[position], request_lines))
 
     def _load_like(self, key: ExchangeKey) -> Iterator[tuple[Recording, Exchange]]:
         """Yields the newest recordings of a request's method and path, the oldest of them first."""

@@ -22,7 +22,7 @@ from dragoman.errors import (
     StreamCutError,
 )
 from dragoman.proxy.forward import Forwarder, ProviderAnswer, RawHeaders, decompress
-from dragoman.proxy.recordings import Nearest, Recording, Recordings, path_key
+from dragoman.proxy.recordings import Nearest, Recording, RecordingIndex, path_key
 from dragoman.proxy.upstreams import Upstream
 from dragoman.proxy.wire_of import find_wire
 from dragoman.request import HttpRequest
@@ -45,7 +45,7 @@ _NEAREST = b"dragoman-nearest"
 _NO_RETRY = (b"x-should-retry", b"false")
 
 
-class _Asked(NamedTuple):
+class _Incoming(NamedTuple):
     """A request, as it came and as it is recorded."""
 
     method: str
@@ -83,7 +83,7 @@ class RecordingProxy:
 
     def __init__(
         self,
-        recordings: Recordings,
+        recordings: RecordingIndex,
         upstreams: Mapping[str, Upstream],
         *,
         mode: Mode,
@@ -109,11 +109,11 @@ class RecordingProxy:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request."""
         client = _Client(receive, send)
-        asked = _Asked(scope["method"], "", scope["headers"], b"")
+        incoming = _Incoming(scope["method"], "", scope["headers"], b"")
         try:
-            asked = asked._replace(url=self._find_url(scope))
-            asked = asked._replace(body=await client.read_body())
-            await self._answer(asked, client)
+            incoming = incoming._replace(url=self._find_url(scope))
+            incoming = incoming._replace(body=await client.read_body())
+            await self._answer(incoming, client)
         except ClientDisconnect:
             return
         except StreamCutError:
@@ -121,40 +121,40 @@ class RecordingProxy:
             self.counts["failed"] += 1
         except DragomanError as error:
             self.counts["failed"] += 1
-            self._tell(f"{asked.method} {public_url(asked.url)}: {error}")
+            self._tell(f"{incoming.method} {public_url(incoming.url)}: {error}")
             if not client.is_begun:
-                await _refuse(asked, client, error)
+                await _refuse(incoming, client, error)
 
     def _find_url(self, scope: Scope) -> str:
         """Returns the URL at the provider. Raises `ModelNotFoundError` if no host has that name."""
         path, query = scope["raw_path"].decode("latin-1"), scope["query_string"].decode("latin-1")
-        name, _, rest = path[1:].partition("/")
+        name, _, host_path = path[1:].partition("/")
         upstream = self._upstreams.get(name)
         if upstream is None:
             raise ModelNotFoundError(
                 f"no upstream is named {name!r:.80}; there are {', '.join(self._upstreams)}, and --upstream NAME=URL adds one"
             )
-        return f"{upstream.origin}/{rest}{'?' if query else ''}{query}"
+        return f"{upstream.origin}/{host_path}{'?' if query else ''}{query}"
 
-    async def _answer(self, asked: _Asked, client: _Client) -> None:
+    async def _answer(self, incoming: _Incoming, client: _Client) -> None:
         """Answers a request as the mode says."""
         if self._mode != "record":
-            key = path_key(asked.method, asked.url, request_body(asked.recorded))
-            found = self.recordings.find(key, only_final=self._mode == "record-new")
-            if found is not None:
-                self._count("replayed", asked, found[0])
-                await client.replay(*found)
+            key = path_key(incoming.method, incoming.url, request_body(incoming.recorded))
+            answering = self.recordings.find(key, only_final=self._mode == "record-new")
+            if answering is not None:
+                self._count("replayed", incoming, answering[0])
+                await client.replay(*answering)
                 return
             if self._mode == "replay":
-                await self._answer_unknown(asked, self.recordings.find_nearest(key), client)
+                await self._answer_unknown(incoming, self.recordings.find_nearest(key), client)
                 return
-        await self._forward(asked, client)
+        await self._forward(incoming, client)
 
     async def _answer_unknown(
-        self, asked: _Asked, nearest: Nearest | None, client: _Client
+        self, incoming: _Incoming, nearest: Nearest | None, client: _Client
     ) -> None:
         """Answers a request that is not recorded: by the nearest recording, or by an error."""
-        what = f"{asked.method} {public_url(asked.url)}"
+        what = f"{incoming.method} {public_url(incoming.url)}"
         if nearest is None:
             difference = ["nothing is recorded of that method and path"]
         else:
@@ -165,37 +165,37 @@ class RecordingProxy:
             raise _UnknownRequestError(
                 f"{what} is not recorded in {self.recordings.folder.path}: {difference[0]}; record it with --mode record-new"
             )
-        self._count("nearest", asked, nearest.recording)
+        self._count("nearest", incoming, nearest.recording)
         self._tell("\n  ".join([f"{what} is answered as another request:", *difference]))
         changed = sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in difference)
         note = (_NEAREST, f"{changed} lines differ".encode())
         await client.replay(nearest.recording, nearest.exchange, note)
 
-    async def _forward(self, asked: _Asked, client: _Client) -> None:
+    async def _forward(self, incoming: _Incoming, client: _Client) -> None:
         """Lets the provider answer, and records the exchange."""
         async with self._forwarder.send(
-            asked.method, asked.url, asked.headers, asked.body
+            incoming.method, incoming.url, incoming.headers, incoming.body
         ) as answer:
             arrived, failure = await client.relay(answer)
         recording = None
         if arrived is not None:
             with anyio.CancelScope(shield=True):
                 is_cut = failure is not None or client.is_gone
-                recording = await self._record(asked, answer, arrived, is_cut=is_cut)
-        self._count("passed" if recording is None else "recorded", asked, recording)
+                recording = await self._record(incoming, answer, arrived, is_cut=is_cut)
+        self._count("passed" if recording is None else "recorded", incoming, recording)
         if failure is not None:
             raise failure
         await client.end()
 
-    def _count(self, how: str, asked: _Asked, recording: Recording | None) -> None:
+    def _count(self, outcome: str, incoming: _Incoming, recording: Recording | None) -> None:
         """Counts an answer, and logs it."""
-        self.counts[how] += 1
+        self.counts[outcome] += 1
         if self._log is not None:
             name = "" if recording is None else f" {recording.id}"
-            self._log(f"{how}{name} {asked.method} {public_url(asked.url)}")
+            self._log(f"{outcome}{name} {incoming.method} {public_url(incoming.url)}")
 
     async def _record(
-        self, asked: _Asked, answer: ProviderAnswer, arrived: bytes, *, is_cut: bool
+        self, incoming: _Incoming, answer: ProviderAnswer, arrived: bytes, *, is_cut: bool
     ) -> Recording | None:
         """Records an exchange. One that cannot be recorded is told of; the client has its
         answer."""
@@ -204,13 +204,13 @@ class RecordingProxy:
         def write() -> Recording:
             encoding = headers.get("content-encoding", "").strip().lower()
             body = decompress(arrived, encoding, _MOST_BODY)
-            text = format_exchange(asked.recorded, answer.status, headers, body, cut=is_cut)
+            text = format_exchange(incoming.recorded, answer.status, headers, body, cut=is_cut)
             return self.recordings.add(text)
 
         try:
             return await anyio.to_thread.run_sync(write)
         except (DragomanError, OSError) as error:
-            self._tell(f"{asked.method} {public_url(asked.url)} is not recorded: {error}")
+            self._tell(f"{incoming.method} {public_url(incoming.url)} is not recorded: {error}")
             return None
 
 
@@ -304,9 +304,9 @@ class _Client:
         work.cancel()
 
 
-async def _refuse(asked: _Asked, client: _Client, error: DragomanError) -> None:
+async def _refuse(incoming: _Incoming, client: _Client, error: DragomanError) -> None:
     """Answers with an error in the shape of the API that was asked."""
-    route = find_wire(asked.method, asked.url)
+    route = find_wire(incoming.method, incoming.url)
     refusal = wires.get(route.wire if route else "openai_chat").dump_error(error)
     body = json_bytes.encode(refusal.body)
     headers = {**refusal.headers, "content-type": "application/json"}

@@ -1,4 +1,4 @@
-"""Recordings as JSON, for the command line and the page: in a list, and one with what its answer
+"""RecordingIndex as JSON, for the command line and the page: in a list, and one with what its answer
 decodes to."""
 
 from __future__ import annotations
@@ -70,14 +70,16 @@ def summarize(recording: Recording, exchange: Exchange) -> Json:
 def describe(recording: Recording, exchange: Exchange) -> Json:
     """Returns a whole recording: request, answer, the messages that it decodes to, and what of it
     is not known."""
-    found = find_drift(exchange)
+    findings = find_drift(exchange)
     return {
         **summarize(recording, exchange),
         "request": _show_body(exchange.request_body),
         "headers": dict(exchange.headers),
         "answer": _show_body(exchange.body),
         "decoded": _decode(exchange),
-        "drift": None if found is None else [{"kind": kind, "what": what} for kind, what in found],
+        "drift": None
+        if findings is None
+        else [{"kind": kind, "what": what} for kind, what in findings],
     }
 
 

@@ -58,7 +58,7 @@ def find_upstreams(options: Iterable[str], environment: Mapping[str, str]) -> di
     Raises:
         SettingsError: an option is none, or names what cannot be a host.
     """
-    found = {upstream.name: upstream for upstream in _of_providers(environment)}
+    upstreams = {upstream.name: upstream for upstream in _of_providers(environment)}
     for option in options:
         name, equals, url = option.partition("=")
         if not (equals and _NAME.fullmatch(name)) or name == _RESERVED:
@@ -66,9 +66,9 @@ def find_upstreams(options: Iterable[str], environment: Mapping[str, str]) -> di
                 f"{public_url(option)!r:.200} is no upstream: write NAME=URL, such as "
                 "acme=https://api.acme.example/v1, with a name of lower-case letters other than page"
             )
-        known = found.get(name)
-        found[name] = _make_upstream(name, url, {} if known is None else known.variables)
-    return found
+        replaced = upstreams.get(name)
+        upstreams[name] = _make_upstream(name, url, {} if replaced is None else replaced.variables)
+    return upstreams
 
 
 def client_variables(upstreams: Mapping[str, Upstream], proxy: str) -> dict[str, str]:

@@ -45,8 +45,8 @@ class ExchangeKey(NamedTuple):
 def make_key(method: str, url: str, body: Any) -> ExchangeKey:
     """Returns the key of a request. Recordings have no keys and passwords in them, so those of a
     request are left out, too."""
-    if isinstance(body, bytes) and (found := _BOUNDARY.match(body)) is not None:
-        body = body.replace(found[1], b"boundary")
+    if isinstance(body, bytes) and (first_line := _BOUNDARY.match(body)) is not None:
+        body = body.replace(first_line[1], b"boundary")
     return ExchangeKey(method, public_url(url), public_body(body))
 
 
@@ -62,11 +62,16 @@ def find_nearest(wanted: Sequence[str], recorded: Iterable[Sequence[str]]) -> in
     return nearest
 
 
-def explain_difference(recorded: Sequence[str], sent: Sequence[str]) -> list[str]:
+def explain_difference(recorded: Sequence[str], request: Sequence[str]) -> list[str]:
     """Returns the lines in which a request that was sent differs from a recorded one."""
     lines = list(
         difflib.unified_diff(
-            recorded[:_MOST_COMPARED], sent[:_MOST_COMPARED], "recorded", "sent", n=2, lineterm=""
+            recorded[:_MOST_COMPARED],
+            request[:_MOST_COMPARED],
+            "recorded",
+            "sent",
+            n=2,
+            lineterm="",
         )
     )
     hidden = len(lines) - _MOST_SHOWN
