@@ -6,7 +6,6 @@ the command's. Without them the proxy serves until it is asked to end.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from dragoman.cli.child import run_child
 from dragoman.cli.terminal import echo
 from dragoman.runtime import extra_hint
 
@@ -159,6 +157,9 @@ async def _serve(
     is_offline: bool,
 ) -> int:
     """Serves while a program runs, or until a signal comes. Returns the program's exit code."""
+    import asyncio
+
+    from dragoman.cli.child import run_child
     from dragoman.http_server.listener import handle_signals, open_listener, server_url
     from dragoman.proxy.page import page_routes
     from dragoman.proxy.serving import make_app, serve_proxy
