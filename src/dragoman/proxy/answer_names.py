@@ -32,7 +32,7 @@ _LEAST_TRIED = 5
 _MOST_WORK = 2**22
 """Bytes of answers that are decoded for the names of one."""
 _OTHER_TYPE = "dragoman-drift"
-_FAMILIAR: tuple[object, ...] = (None, "", 0, [], {})
+_EMPTY: tuple[object, ...] = (None, "", 0, [], {})
 """Values that say nothing."""
 Kind = str
 """`type`, `dropped` or `kept`, as in `drift.DriftFinding`."""
@@ -67,7 +67,7 @@ class AnswerNames:
     def __init__(self, wire: str, body: bytes, request: object) -> None:
         """Decodes an answer."""
         self._wire = wire
-        self._known = _known_names(wire).union(_list_keys(request), _list_types(request))
+        self._familiar = _names_in_code(wire).union(_list_keys(request), _list_types(request))
         self._lines = _split_lines(body)
         self._tries = min(_MOST_TRIED, max(_LEAST_TRIED, _MOST_WORK // (len(body) + 1)))
         messages, _ = decode_answer(wire, self._join(lambda frame: frame))
@@ -79,7 +79,7 @@ class AnswerNames:
         """Yields the findings: kind, and path, in which `<text>` is the type of an object."""
         candidates: dict[tuple[str, ...], _Unknown] = {}
         for _, frame in self._lines:
-            for unknown, holder in _walk(frame, (), self._known):
+            for unknown, holder in _walk(frame, (), self._familiar):
                 # A field that several events of a stream repeat is one finding.
                 if not self._is_repetition(unknown, holder):
                     candidates.setdefault((*unknown.path[-2:], unknown.key), unknown)
@@ -102,7 +102,7 @@ class AnswerNames:
 
         def change(frame: Any) -> Any:
             changed = json_bytes.decode(json_bytes.encode(frame))
-            for other, holder in list(_walk(changed, (), self._known)):
+            for other, holder in list(_walk(changed, (), self._familiar)):
                 if other == unknown and unknown.key == "type":
                     holder["type"] = _OTHER_TYPE
                 elif other == unknown:
@@ -144,25 +144,25 @@ def _load(text: bytes) -> Any:
 
 
 def _walk(
-    value: Any, path: tuple[str, ...], known: frozenset[str]
+    value: Any, path: tuple[str, ...], familiar: frozenset[str]
 ) -> Iterator[tuple[_Unknown, Json]]:
     """Yields what of a value is not known, and the object that has it. What is below an unknown
     name or type is not looked at."""
     if isinstance(value, list):
         for element in cast("list[Any]", value):
-            yield from _walk(element, path, known)
+            yield from _walk(element, path, familiar)
     if not isinstance(value, dict):
         return
     holder = cast("Json", value)
     if _is_name(tag := holder.get("type")):
         path = (*path[:-1], f"{path[-1] if path else ''}<{tag}>")
-        if tag not in known:
+        if tag not in familiar:
             yield _Unknown(path, "type"), holder
             return
     for key, inner in list(holder.items()):
-        if key in known:
-            yield from _walk(inner, (*path, key), known)
-        elif inner not in _FAMILIAR:
+        if key in familiar:
+            yield from _walk(inner, (*path, key), familiar)
+        elif inner not in _EMPTY:
             yield _Unknown((*path, key), key), holder
 
 
@@ -216,14 +216,14 @@ def _list_texts(value: object) -> Iterator[str]:
 
 
 @cache
-def _known_names(wire: str) -> frozenset[str]:
+def _names_in_code(wire: str) -> frozenset[str]:
     """Returns the names in the code of a wire: of attributes, and texts that are one name."""
     names: set[str] = set()
     package = getattr(wires.get(wire), "__name__", None)
     for name in (*([package] if package else []), *_SHARED):
         module = import_module(name)
         inner = [entry.name for entry in iter_modules(getattr(module, "__path__", ()))]
-        for full_name in (name, *(f"{name}.{each}" for each in inner)):
+        for full_name in (name, *(f"{name}.{entry}" for entry in inner)):
             _collect_names(_read_code(full_name), names)
     return frozenset(names)
 

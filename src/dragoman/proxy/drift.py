@@ -58,8 +58,8 @@ class DriftReport:
                 self._unread[recording.path] += 1
                 continue
             self._decoded += 1
-            for kind, what in findings:
-                finding = (kind, _wire_name(exchange), what)
+            for problem, path in findings:
+                finding = (problem, _wire_name(exchange), path)
                 self._counts[finding] += 1
                 self._examples.setdefault(finding, recording.id)
 
@@ -68,9 +68,9 @@ class DriftReport:
         out."""
         reported = without._counts if without is not None else Counter[tuple[str, str, str]]()
         findings = [
-            DriftFinding(kind, wire, what, number, self._examples[kind, wire, what])
-            for (kind, wire, what), number in self._counts.items()
-            if (kind, wire, what) not in reported
+            DriftFinding(*finding, number, self._examples[finding])
+            for finding, number in self._counts.items()
+            if finding not in reported
         ]
         return sorted(
             findings,

@@ -79,7 +79,7 @@ def describe(recording: Recording, exchange: Exchange) -> Json:
         "decoded": _decode(exchange),
         "drift": None
         if findings is None
-        else [{"kind": kind, "what": what} for kind, what in findings],
+        else [{"kind": problem, "what": path} for problem, path in findings],
     }
 
 
