@@ -18,6 +18,8 @@ from dragoman.cli.logs import LOGS
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
+from dragoman.cli.proxy import ProxyGroup, proxy
+from dragoman.cli.proxy_recordings import list_recordings, report_drift, show_recording
 from dragoman.cli.runs import attach, cancel, list_runs, retry
 from dragoman.cli.runs import show as show_run
 from dragoman.cli.serve import serve
@@ -59,6 +61,12 @@ _models = typer.Typer(
     rich_markup_mode=None,
     help="The models of a provider, what is known of one, and the default.",
 )
+_proxy = typer.Typer(
+    cls=ProxyGroup,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    subcommand_metavar="[COMMAND | -- PROGRAM...]",
+)
 _runs = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The runs in a log: durable and other ones."
 )
@@ -86,6 +94,11 @@ _models.command(name="list")(models)
 _models.command(name="default")(show_default)
 app.add_typer(_models, name="models")
 app.add_typer(ALIASES, name="aliases")
+_proxy.callback()(proxy)
+_proxy.command(name="list")(list_recordings)
+_proxy.command(name="show")(show_recording)
+_proxy.command(name="report")(report_drift)
+app.add_typer(_proxy, name="proxy")
 _runs.command(name="list")(list_runs)
 _runs.command()(attach)
 _runs.command()(cancel)
@@ -176,6 +189,7 @@ def dragoman(
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman keys set openai                   store a provider's key, used after the environment
+    dragoman proxy -- pytest                   record what a program asks its providers, and replay it
     dragoman providers                         list the providers and what each can do
 
     \b
