@@ -17,7 +17,7 @@ ONE, TWO = "one" * 8, "two" * 8
 ROUTES = [
     ("GET", "/page/agents"), ("GET", "/page/threads"), ("GET", "/page/threads/t"), ("PATCH", "/page/threads/t"), ("DELETE", "/page/threads/t"),
     ("POST", "/page/threads/t/runs"), ("POST", "/page/plan"), ("GET", "/page/runs"), ("GET", "/page/runs?thread_id=t"), ("GET", "/page/runs/{run}"), ("GET", "/page/runs/{run}/events"),
-    ("POST", "/page/runs/{run}/cancel"), ("GET", "/page/calls"),
+    ("POST", "/page/runs/{run}/cancel"), ("GET", "/page/calls"), ("GET", "/page/usage"),
 ]  # fmt: skip
 """All but the session's."""
 BODY = {"thread_id": "t", "model": "openai:gpt-4o", "title": "taken", "resume": [{"interrupt_id": "x", "approved": True}]}  # fmt: skip
@@ -64,9 +64,9 @@ async def test_two_callers_never_see_each_others_things(app: Any, enter: Any) ->
     before = (await first.get("/page/threads/t"))["messages"]
     for method, path in ROUTES:
         got = await second(method, path.format(run=run), body_of(method))
-        if (method == "GET" and path in ("/page/agents", "/page/threads", "/page/calls")) or path.startswith("/page/runs?") or path == "/page/runs":  # fmt: skip
+        if (method == "GET" and path in ("/page/agents", "/page/threads", "/page/calls", "/page/usage")) or path.startswith("/page/runs?") or path == "/page/runs":  # fmt: skip
             assert got.status == 200
-            assert got.json.get("items", []) == []
+            assert got.json.get("items", []) == got.json.get("rows", []) == []
         else:
             assert got.status == 404, (method, path, got.body)
         assert b"secret" not in got.body
@@ -77,6 +77,7 @@ async def test_two_callers_never_see_each_others_things(app: Any, enter: Any) ->
     assert len((await second.get("/page/threads/t"))["messages"]) == 2
     assert (await first.get("/page/threads/t"))["messages"] == before
     assert len((await first.get("/page/calls"))["items"]) == 1
+    assert len((await first.get("/page/usage"))["rows"]) == 1
     owner = app.state.service
     (entry,) = (await first.get("/page/runs"))["items"]
     status = (await owner.log.status([entry["run_id"]]))[entry["run_id"]]

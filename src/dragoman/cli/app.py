@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.caller_keys import create as create_key
+from dragoman.cli.caller_keys import list_keys, revoke
 from dragoman.cli.catalogue import models, providers, pull
 from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
@@ -23,6 +25,7 @@ from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
 from dragoman.cli.ui import ui
+from dragoman.cli.usage import usage
 from dragoman.cli.worker import worker
 
 __all__ = ["add_chat", "app"]
@@ -41,6 +44,9 @@ app = typer.Typer(
 )
 _embed = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Texts as vectors, and search by meaning."
+)
+_keys = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Keys of the callers of dragoman serve."
 )
 _local = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The embedded model, which needs no key."
@@ -66,11 +72,16 @@ app.command()(plan)
 app.command()(serve)
 app.command()(ui)
 app.command()(worker)
+app.command()(usage)
 app.command()(mcp)
 _embed.command()(create)
 _embed.command()(search)
 _embed.command()(text)
 app.add_typer(_embed, name="embed")
+_keys.command(name="create")(create_key)
+_keys.command()(revoke)
+_keys.command(name="list")(list_keys)
+app.add_typer(_keys, name="keys")
 _local.command()(pull)
 app.add_typer(_local, name="local")
 _runs.command(name="list")(list_runs)
@@ -140,6 +151,8 @@ def dragoman(
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
     dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
+    dragoman keys create --name ci             make a key for callers of a server, with a budget
+    dragoman usage                             show what the callers of a server took
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman providers                         list the providers and what each can do
 

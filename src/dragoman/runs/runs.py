@@ -29,7 +29,7 @@ from dragoman.repair import repair
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
 from dragoman.runs.driver import EndCallback, EventSource, RunDriver, RunSource, StoreCallback
-from dragoman.runs.durable import DepsFactory, DurableRuns, Job, make_request, read_result
+from dragoman.runs.durable import Charge, DepsFactory, DurableRuns, Job, make_request, read_result
 from dragoman.runs.engines import DEFAULT_QUEUES, Engine, Limit
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper, not_entered_error
 from dragoman.runs.log import RunLog, RunState, RunStatus
@@ -226,6 +226,11 @@ class Runs:
     def add_job(self, name: str, job: Job) -> None:
         """Drives entries of this name in the place of an agent's with a function, for servers."""
         self._durable.jobs[name] = job
+
+    def charge_with(self, charge: Charge) -> None:
+        """Has the payers of durable runs pay for their calls of models, for servers: see
+        `RunTerms.payer`."""
+        self._durable.charge = charge
 
     def hand_over(self) -> None:
         """Hands the durable runs that this process drives over to others at once. A tool that is at

@@ -50,6 +50,10 @@ class Writer:
         Raises:
             Exception: the work was refused or failed, or the writer is closed.
         """
+        return await self.post(work)
+
+    def post(self, work: Any) -> asyncio.Future[Any]:
+        """Queues a piece of work for the writer. Returns a future of its result. See `do`."""
         loop = running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         with self._lock:
@@ -61,7 +65,7 @@ class Writer:
                 )
                 self._thread.start()
             self._queue.put((work, future, loop))
-        return await future
+        return future
 
     def hurry(self) -> None:
         """Ends the present pause, or leaves out the next one."""
