@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.caller_keys import create as create_key
-from dragoman.cli.caller_keys import list_keys, revoke
+from dragoman.cli.caller_keys import revoke
 from dragoman.cli.catalogue import models, providers, pull
 from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
@@ -46,9 +46,6 @@ app = typer.Typer(
 _embed = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Texts as vectors, and search by meaning."
 )
-_keys = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Keys of the callers of dragoman serve."
-)
 _local = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The embedded model, which needs no key."
 )
@@ -79,10 +76,6 @@ _embed.command()(create)
 _embed.command()(search)
 _embed.command()(text)
 app.add_typer(_embed, name="embed")
-_keys.command(name="create")(create_key)
-_keys.command()(revoke)
-_keys.command(name="list")(list_keys)
-app.add_typer(_keys, name="keys")
 _local.command()(pull)
 app.add_typer(_local, name="local")
 _runs.command(name="list")(list_runs)
@@ -99,6 +92,8 @@ _threads.command(name="search")(search_threads)
 app.add_typer(_threads, name="threads")
 _memory.command()(index)
 app.add_typer(_memory, name="memory")
+KEYS.command(name="create")(create_key)
+KEYS.command()(revoke)
 app.add_typer(KEYS, name="keys")
 
 

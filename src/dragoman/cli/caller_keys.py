@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from dragoman.cli.terminal import echo, echo_json, print_table
+from dragoman.cli.terminal import echo, print_table
 from dragoman.errors import SettingsError, StoreError
 
 if TYPE_CHECKING:
-    from dragoman.json_bytes import Json
     from dragoman.serve.accounts.accounts import Accounts
     from dragoman.serve.accounts.caller_keys import CallerKey
 
-__all__ = ["StoreOption", "create", "list_keys", "revoke", "run_with_accounts"]
+__all__ = ["StoreOption", "create", "list_caller_keys", "revoke", "run_with_accounts"]
 
 T = TypeVar("T")
-_DAYS = re.compile(r"(\d{1,5})d")
+_DAYS = re.compile(r"(\d{1,5})d", re.ASCII)
 StoreOption = Annotated[
     str | None,
     typer.Option(
@@ -111,51 +110,24 @@ def revoke(
     echo(f"revoked: {key.name} ({key.prefix}…)", err=True)
 
 
-def list_keys(
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    store: StoreOption = None,
-) -> None:
-    """List the keys of callers. The keys themselves are not kept.
-
-    \b
-    dragoman keys list --store sqlite:///gateway.db
-    """
-    rows = [_dump_key(key) for key in run_with_accounts(store, lambda each: each.list_keys())]
-    if json:
-        echo_json(rows)
-        return
-    if not rows:
+def list_caller_keys(store: str | None) -> None:
+    """Prints the keys of callers as a table: what is known of them, and how each begins."""
+    keys = run_with_accounts(store, lambda accounts: accounts.list_keys())
+    if not keys:
         echo("note: the database has no key; dragoman keys create makes one", err=True)
         return
-    cells = [
-        (
-            row["name"],
-            f"{row['prefix']}…",
-            row["state"],
-            ", ".join(row["models"] or ["all"]),
-            ", ".join(row["budgets"]) or "-",
-            str(row["expires_at"] or "never")[:16],
-        )
-        for row in rows
-    ]
-    print_table([("NAME", "KEY", "STATE", "MODELS", "BUDGETS", "EXPIRES"), *cells])
+    rows = [("NAME", "KEY", "STATE", "MODELS", "BUDGETS", "EXPIRES")]
+    for key in keys:
+        expires = "never" if key.expires_at is None else f"{key.expires_at:%Y-%m-%d %H:%M}"
+        models, budgets = ", ".join(key.models or ["all"]), ", ".join(key.budgets) or "none"
+        rows.append((key.name, f"{key.prefix}…", _find_state(key), models, budgets, expires))
+    print_table(rows)
 
 
-def _dump_key(key: CallerKey) -> Json:
-    """Returns a key of callers as JSON."""
-    state = "valid" if key.is_valid(datetime.now(UTC)) else "expired"
+def _find_state(key: CallerKey) -> str:
     if key.revoked_at is not None:
-        state = "revoked"
-    return {
-        "name": key.name,
-        "prefix": key.prefix,
-        "state": state,
-        "models": key.models,
-        "budgets": key.budgets,
-        "created_at": key.created_at,
-        "expires_at": key.expires_at,
-        "revoked_at": key.revoked_at,
-    }
+        return "revoked"
+    return "valid" if key.is_valid(datetime.now(UTC)) else "expired"
 
 
 def run_with_accounts(

@@ -84,6 +84,7 @@ class DurableRuns:
         agents: Mapping[str, Agent[Any]] | None,
         deps: DepsFactory | None,
         grace_seconds: float,
+        charge: Charge | None,
     ) -> None:
         """See `Runs`. `owner`: the name of this process in the log."""
         self._log, self._keeper, self._owner = log, keeper, owner
@@ -91,8 +92,7 @@ class DurableRuns:
         self._agents, self._deps = agents or {}, deps
         self.jobs: dict[str, Job] = {}
         """What stands in the queue beside runs of agents, by the names that it has there."""
-        self.charge: Charge | None = None
-        """Has payers pay; `None`: nobody pays here."""
+        self._charge = charge
         self._warned: dict[str, None] = {}
         """Subjects that were warned of, the latest last: a run is looked at again and again."""
 
@@ -165,10 +165,10 @@ class DurableRuns:
         """Has the payer of a run pay for what the block starts."""
         if payer is None:
             return nullcontext()
-        if self.charge is None:
+        if self._charge is None:
             self._warn_once("payers", "calls of models are counted for no caller in this process")
             return nullcontext()
-        return self.charge(payer)
+        return self._charge(payer)
 
     async def _read_story(self, lease: Lease) -> tuple[Story, int]:
         """Closes what the last process of a run has left open. Returns what the log tells of the run,

@@ -93,10 +93,10 @@ _RESERVE = _make_update(
 )
 
 
-def _release(held: ColumnElement[int], unit: str, slots_ago: int) -> ColumnElement[int]:
+def _release(amount: ColumnElement[int], unit: str, slots_ago: int) -> ColumnElement[int]:
     """Returns what a slot holds without the call, if it was booked there."""
     is_there = _amount("of_slot") == _LATEST["slot"] - slots_ago
-    return held - case((is_there, _amount(f"hold_{unit}")), else_=0)
+    return amount - case((is_there, _amount(f"hold_{unit}")), else_=0)
 
 
 _SETTLE = _make_update(
@@ -116,11 +116,17 @@ class Balance(msgspec.Struct, frozen=True):
     billionths."""
 
     day_dollars: int = 0
+    """Spent in the day."""
     day_tokens: int = 0
+    """Spent in the day."""
     month_dollars: int = 0
+    """Spent in the month."""
     month_tokens: int = 0
+    """Spent in the month."""
     held_dollars: int = 0
+    """Held by calls that run."""
     held_tokens: int = 0
+    """Held by calls that run."""
 
     def find_spent(self, budget: Budget) -> int:
         """Returns what is spent of a budget."""
@@ -168,13 +174,13 @@ def settle(
     connection: Connection,
     owner: str,
     slot: int,
-    held: Mapping[str, int],
+    holds: Mapping[str, int],
     used: Mapping[str, int],
     now: datetime,
 ) -> None:
     """Counts what a call took, and releases what it held since `slot`."""
     values: Json = {"of_owner": owner, "of_slot": slot, **_times(now)}
-    values |= {f"hold_{unit}": amount for unit, amount in held.items()}
+    values |= {f"hold_{unit}": amount for unit, amount in holds.items()}
     values |= {f"used_{unit}": amount for unit, amount in used.items()}
     connection.execute(_SETTLE, values)
 
@@ -224,15 +230,15 @@ def explain_refusal(
     ]
     # Another process may have changed the balance meanwhile.
     budget = max(short or budgets, key=lambda budget: (budget.find_reset(now), budget.per))
-    need, left = amounts[budget.unit], max(0, budget.amount - balance.find_spent(budget))
+    need, remaining = amounts[budget.unit], max(0, budget.amount - balance.find_spent(budget))
     reset = budget.find_reset(now)
     seconds = (reset - now).total_seconds()
     text = "is spent"
-    if need <= left:
+    if need <= remaining:
         text, seconds = "is held by calls that run; try again when they end", _HELD_SECONDS
-    elif left:
+    elif remaining:
         text = (
-            f"has {format_amount(left, budget.unit)} left, and this call may take "
+            f"has {format_amount(remaining, budget.unit)} left, and this call may take "
             f"{format_amount(need, budget.unit)}; ask for a shorter answer"
         )
     resets_at = f"{reset:%Y-%m-%dT%H:%M:%SZ}"
@@ -243,5 +249,5 @@ def explain_refusal(
         resets_at=resets_at,
     )
     if budget.unit == "tokens":
-        error.tokens = (budget.amount, left)
+        error.tokens = (budget.amount, remaining)
     return error

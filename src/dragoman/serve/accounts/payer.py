@@ -115,16 +115,16 @@ class CallerPayer:
         )
 
     def settle(
-        self, origin: Origin, slot: int, held: Mapping[str, int], spent: SpentCall | None
+        self, origin: Origin, slot: int, holds: Mapping[str, int], spent: SpentCall | None
     ) -> None:
         """Counts what a call took, and releases what it held."""
         now = self._accounts.clock()
         if spent is not None:
             self.record(origin, spent, now)
-        if held:
-            used = _find_used(held, spent)
+        if holds:
+            used = _find_used(holds, spent)
             try:
-                settling = self._accounts.sql.settle(self.caller.id, slot, held, used, now)
+                settling = self._accounts.sql.settle(self.caller.id, slot, holds, used, now)
             except (DragomanError, RuntimeError) as error:
                 _LOG.warning("a call of %s could not be settled: %s", self.caller.name, error)
             else:
@@ -142,22 +142,22 @@ class _Booking:
     """What one call holds. See `Hold`."""
 
     def __init__(
-        self, payer: CallerPayer, origin: Origin, slot: int, held: Mapping[str, int]
+        self, payer: CallerPayer, origin: Origin, slot: int, holds: Mapping[str, int]
     ) -> None:
-        self._payer, self._origin, self._slot, self._held = payer, origin, slot, held
+        self._payer, self._origin, self._slot, self._holds = payer, origin, slot, holds
 
     def settle(self, spent: SpentCall | None) -> None:
         """See `Hold`."""
-        self._payer.settle(self._origin, self._slot, self._held, spent)
+        self._payer.settle(self._origin, self._slot, self._holds, spent)
 
 
-def _find_used(held: Mapping[str, int], spent: SpentCall | None) -> dict[str, int]:
+def _find_used(holds: Mapping[str, int], spent: SpentCall | None) -> dict[str, int]:
     """Returns what a call took, by unit. A cost that is not known after all is what was reserved."""
     if spent is None:
         return {"dollars": 0, "tokens": 0}
     usage, cost = spent
     return {
-        "dollars": held["dollars"] if cost is None else count_nano(cost),
+        "dollars": holds["dollars"] if cost is None else count_nano(cost),
         "tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
     }
 

@@ -82,26 +82,26 @@ class SqlAccounts:
         self,
         owner: str,
         booking: Future[int | Balance],
-        held: Mapping[str, int],
+        holds: Mapping[str, int],
         now: datetime,
     ) -> None:
         """Releases what was booked for a call that was not made."""
         booked = None if booking.cancelled() or booking.exception() else booking.result()
         if isinstance(booked, int):
             with suppress(StoreError):
-                self.settle(owner, booked, held, dict.fromkeys(held, 0), now)
+                self.settle(owner, booked, holds, dict.fromkeys(holds, 0), now)
 
     def settle(
         self,
         owner: str,
         slot: int,
-        held: Mapping[str, int],
+        holds: Mapping[str, int],
         used: Mapping[str, int],
         now: datetime,
     ) -> Future[Any]:
         """See `balances.settle`. It is done later, and before what is reserved afterwards."""
         return self._database.post(
-            lambda connection: settle(connection, owner, slot, held, used, now)
+            lambda connection: settle(connection, owner, slot, holds, used, now)
         )
 
     def write_usage(self, rows: Sequence[UsageRow]) -> Future[None]:

@@ -51,12 +51,13 @@ def sum_usage(connection: Connection, since: str, by: str, name: str | None) -> 
         wanted = wanted.where(usage.c.name == name)
     order = [column.desc()] if by == "day" else [func.sum(usage.c.cost).desc(), column]
     rows = connection.execute(wanted.order_by(*order).limit(_MOST_ROWS)).mappings()
+    return [_load_sums(row) for row in rows]
+
+
+def _load_sums(row: RowMapping) -> UsageRow:
     # Postgres sums up to decimals.
-    return [msgspec.convert({**row, **_read_counts(row)}, UsageRow) for row in rows]
-
-
-def _read_counts(row: RowMapping) -> dict[str, int]:
-    return {count: int(row[count]) for count in COUNTS}
+    sums = {count: int(row[count]) for count in COUNTS}
+    return msgspec.convert({**{str(name): row[name] for name in row}, **sums}, UsageRow)
 
 
 def prune_usage(connection: Connection, now: datetime) -> None:

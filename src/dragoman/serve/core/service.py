@@ -261,8 +261,12 @@ class Service:
         durability = self._durability
         if durability is None:
             return Runs(self.log)
-        runs = Runs(self.log, agents=durability.agents, lease_seconds=self.lease_seconds)
-        runs.charge_with(self.accounts.charge_stored)
+        runs = Runs(
+            self.log,
+            agents=durability.agents,
+            lease_seconds=self.lease_seconds,
+            charge=self.accounts.charge_stored,
+        )
         for name, make in durability.jobs.items():
             runs.add_job(name, partial(make, self))
         return runs

@@ -26,7 +26,8 @@ NANO = 10**9
 """Parts of a dollar in which costs are counted."""
 _TEXT = re.compile(
     r"(?P<dollar>\$?)(?P<number>\d{1,9}(?:\.\d{1,9})?)"
-    r"(?:(?P<factor>[kM]?)[- ]?(?P<tokens>tokens))?/(?P<per>day|month)"
+    r"(?:(?P<factor>[kM]?)[- ]?(?P<tokens>tokens))?/(?P<per>day|month)",
+    re.ASCII,
 )
 _FACTORS = {"": 1, "k": 1000, "M": 1_000_000}
 

@@ -361,9 +361,9 @@ def parse_keys(text: str, *, where: str) -> list[Key]:
         if not words or words[0].startswith("#"):
             continue
         # the name may be left out
-        secret, name, *rest = [*words, ""] if len(words) == 1 else words
-        models = [word for word in rest if not word.startswith(_BUDGET)]
-        budgets = [word.removeprefix(_BUDGET) for word in rest if word.startswith(_BUDGET)]
+        secret, name, *options = [*words, ""] if len(words) == 1 else words
+        models = [word for word in options if not word.startswith(_BUDGET)]
+        budgets = [word.removeprefix(_BUDGET) for word in options if word.startswith(_BUDGET)]
         try:
             keys.append(Key(secret, name, tuple(models) or None, tuple(budgets)))
         except SettingsError as error:

@@ -62,12 +62,12 @@ async def _dump_budgets(accounts: Accounts, caller: Caller) -> list[Json]:
     balance = await accounts.sql.read_balance(caller.id, now)
     dumped: list[Json] = []
     for budget in caller.budgets:
-        spent, held = balance.find_spent(budget), balance.find_held(budget)
+        spent, reserved = balance.find_spent(budget), balance.find_held(budget)
         amounts = {
             "limit": budget.amount,
             "spent": spent,
-            "held": held,
-            "left": max(0, budget.amount - spent - held),
+            "held": reserved,
+            "left": max(0, budget.amount - spent - reserved),
         }
         dumped.append(
             {
