@@ -40,7 +40,7 @@ _MOST_LISTED = 1000
 _C = caller_keys.c
 
 
-class CallerKey(msgspec.Struct, frozen=True, kw_only=True):
+class CallerKey(msgspec.Struct, frozen=True):
     """A key as it is stored."""
 
     owner: str

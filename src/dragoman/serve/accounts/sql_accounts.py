@@ -55,8 +55,8 @@ class SqlAccounts:
         return await self._database.write(lambda connection: revoke_key(connection, which, now))
 
     async def read_balance(self, owner: str, now: datetime) -> Balance:
-        """See `balances.read_balance`."""
-        return await self._database.read(lambda connection: read_balance(connection, owner, now))
+        """See `balances.read_balance`. Calls that this process has settled until now count."""
+        return await self._database.write(lambda connection: read_balance(connection, owner, now))
 
     async def reserve(self, caller: Caller, amounts: Mapping[str, int], now: datetime) -> int:
         """Holds what a call may take. Returns the slot in which it is booked.

@@ -21,7 +21,7 @@ _MOST_PENDING = 50_000
 _OTHER = "other"
 
 
-class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
+class UsageRow(msgspec.Struct, frozen=True):
     """What a caller took of a model on a UTC day."""
 
     owner: str = ""
