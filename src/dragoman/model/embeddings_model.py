@@ -199,9 +199,9 @@ class EmbeddingsModel:
         async def work() -> None:
             nonlocal done
             for index, batch in waiting:
-                sent = request.replace(texts=tuple(batch))
+                batch_request = request.replace(texts=tuple(batch))
                 results[index] = await meter_vectors(
-                    partial(self._send, sent), partial(self._plan_call, sent)
+                    partial(self._send, batch_request), partial(self._plan_call, batch_request)
                 )
                 keep(starts[index], results[index].embeddings)
                 done += len(batch)

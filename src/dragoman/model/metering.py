@@ -187,8 +187,8 @@ class _Tally:
             return SpentCall(usage, find_call_cost(origin, usage))
         usages = [finish.usage for finish in self._finishes if finish.usage is not None]
         costs = [_find_cost(finish, origin) for finish in self._finishes]
-        known = [cost for cost in costs if cost is not None]
-        cost = sum(known, Decimal(0)) if len(known) == len(costs) else None
+        prices = [cost for cost in costs if cost is not None]
+        cost = sum(prices, Decimal(0)) if len(prices) == len(costs) else None
         return SpentCall(reduce(add, usages), cost)
 
 
@@ -196,8 +196,8 @@ def _is_counted(usage: Usage | None) -> bool:
     return usage is not None and usage.input_tokens is not None
 
 
-def _find_cost(finish: MessageFinished, asked: Origin) -> Decimal | None:
+def _find_cost(finish: MessageFinished, planned: Origin) -> Decimal | None:
     """Returns the cost of a message; by the price of the model that was asked if that of the one that
     answered is not known."""
-    cost = find_call_cost(finish.origin or asked, finish.usage, None, finish.native)
-    return find_call_cost(asked, finish.usage, None, finish.native) if cost is None else cost
+    cost = find_call_cost(finish.origin or planned, finish.usage, None, finish.native)
+    return find_call_cost(planned, finish.usage, None, finish.native) if cost is None else cost

@@ -45,8 +45,8 @@ def sum_usage(connection: Connection, since: str, by: str, name: str | None) -> 
     what cost most. `name`: of the key; `None`: of all."""
     column = {"key": usage.c.owner, "model": usage.c.model, "day": usage.c.day}[by]
     sums = [func.sum(usage.c[count]).label(count) for count in COUNTS]
-    shown = func.max(usage.c.name).label("name")
-    wanted = select(column, shown, *sums).where(usage.c.day >= since).group_by(column)
+    latest_name = func.max(usage.c.name).label("name")
+    wanted = select(column, latest_name, *sums).where(usage.c.day >= since).group_by(column)
     if name is not None:
         wanted = wanted.where(usage.c.name == name)
     order = [column.desc()] if by == "day" else [func.sum(usage.c.cost).desc(), column]

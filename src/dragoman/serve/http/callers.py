@@ -362,8 +362,8 @@ def parse_keys(text: str, *, where: str) -> list[Key]:
             continue
         # the name may be left out
         secret, name, *options = [*words, ""] if len(words) == 1 else words
-        models = [word for word in options if not word.startswith(_BUDGET)]
-        budgets = [word.removeprefix(_BUDGET) for word in options if word.startswith(_BUDGET)]
+        models = [option for option in options if not option.startswith(_BUDGET)]
+        budgets = [option.removeprefix(_BUDGET) for option in options if option.startswith(_BUDGET)]
         try:
             keys.append(Key(secret, name, tuple(models) or None, tuple(budgets)))
         except SettingsError as error:

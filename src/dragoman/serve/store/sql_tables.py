@@ -121,8 +121,8 @@ balances = Table(
     Column("month", String, nullable=False),
     Column("slot", BigInteger, nullable=False),
     *[
-        Column(f"{place}_{unit}", BigInteger, nullable=False)
-        for place in ("day", "month", "held", "held_before")
+        Column(f"{column}_{unit}", BigInteger, nullable=False)
+        for column in ("day", "month", "held", "held_before")
         for unit in ("dollars", "tokens")
     ],
 )

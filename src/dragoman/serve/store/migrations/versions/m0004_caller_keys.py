@@ -11,8 +11,8 @@ revision = "0004"
 down_revision: str | None = "0003"
 
 _AMOUNTS = [
-    f"{place}_{unit}"
-    for place in ("day", "month", "held", "held_before")
+    f"{column}_{unit}"
+    for column in ("day", "month", "held", "held_before")
     for unit in ("dollars", "tokens")
 ]
 _COUNTS = (
