@@ -55,6 +55,7 @@ def dump_annotations(part: TextPart) -> list[Json]:
             "start_index": count_bytes(part.text, start),
             "end_index": count_bytes(part.text, end),
         }
+        # The API has no annotation for other sources than pages and files.
         if citation.url:
             source: Json = {"type": "url_citation", "url": citation.url, "title": citation.title}
         else:

@@ -77,6 +77,7 @@ def dump_block(part: Content, *, cites: bool = False) -> tuple[Json, Unsent | No
     fields = OWN.fields(part.native)
     if isinstance(part, TextPart):
         block: Json = {"type": "text", "text": part.text}
+        # Own annotations hold more than neutral citations do.
         if cites and "annotations" not in fields and part.citations:
             block["annotations"] = dump_annotations(part)
         return merge_wire_fields(block, fields), None
@@ -113,6 +114,7 @@ def _load_media(block: JsonMap, block_type: str) -> Media | None:
     if "mime_type" in block and mime_type is None:
         fields["mime_type"] = None
     part: Media | None = None
+    # A file of Google's own is no link that others could open.
     if uri:
         part_type = FilePart if uri.startswith(_UPLOADS) else LinkPart
         part = part_type(uri, mime_type)
@@ -120,6 +122,7 @@ def _load_media(block: JsonMap, block_type: str) -> Media | None:
         part = DataPart(data, mime_type)
     if part is None:
         return None
+    # Its type follows from the media type, unless the client said another.
     form = {} if _choose_type(part) == block_type else {"type": block_type}
     return _with_native(part, OWN.note(fields, form=form))
 

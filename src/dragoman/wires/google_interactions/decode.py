@@ -199,6 +199,7 @@ class Decoder(MessageDecoder):
             return
         if block_type != "text":
             self._end_text(step)
+            # Images and the like come whole.
             self._add_whole(self._note_start(step, load_block(block)))
             return
         text, fields = _need_text(block.get("text")), read_extra_fields(block, "type", "text")
@@ -246,6 +247,7 @@ class Decoder(MessageDecoder):
         step_type = step.fields.get("type")
         if step_type == OUTPUT:
             self._end_text(step)
+            # A step without any content is kept as it is.
             if not step.noted:
                 self._add_steps([step.fields])
         elif step.part is not None and (step_type in (THOUGHT, FUNCTION)):
@@ -270,6 +272,7 @@ class Decoder(MessageDecoder):
             return
         if part is self._text:
             self._text = None
+        # Sources count bytes of the whole text, which is known only now.
         annotations = OWN.open_fields(part.native).get("annotations") if part.native else None
         if annotations and isinstance(part.part, TextPart):
             text = "".join(map(str, part.deltas))
@@ -304,6 +307,7 @@ class Decoder(MessageDecoder):
         if status == "failed":
             self._out.finish(FinishReason.error, load_usage(usage), cut=True)
             raise error_of(interaction).at(partial=self._out.build_partial_message())
+        # Whether a limit cut a call must be known before the calls are closed.
         reason = load_finish(status, calls=False)
         self._out.close_all(cut=reason is FinishReason.length)
         reason = load_finish(status, bool(self._out.calls()))

@@ -149,6 +149,7 @@ class Encoder(ResponseEncoder):
             index, begun = self._begin_content(part, is_text=True)
         else:
             step = dump_step(part) or {}
+            # Arguments follow in deltas, as the API sends them.
             if isinstance(part, ToolCallPart):
                 step["arguments"] = {}
             index, begun = self._begin_step(read_extra_fields(step, "summary", "signature"))
@@ -175,6 +176,7 @@ class Encoder(ResponseEncoder):
             deltas.append(_dump_text_delta(part, text))
         deltas += _dump_last_deltas(written.part, part)
         events = [_make_delta(index, delta) for delta in deltas]
+        # An image may follow the text in its step.
         if isinstance(written.part, TextPart):
             return [*events, *self._rest(index, on_text=True)]
         return [*events, _make_event("step.stop", index=index)]

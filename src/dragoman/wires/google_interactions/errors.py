@@ -61,6 +61,7 @@ def _info(payload: Any) -> ErrorInfo:
     if not payload.get("error") and (listed := if_list(payload.get("errors"))):
         payload = {"error": listed[0]}
     inner = if_object(payload.get("error"))
+    # Google's other APIs have the word in `status`, and a number as the code.
     codes = (as_text(inner.get(name)).lower() for name in ("status", "code"))
     means = next((_STATUSES[code] for code in codes if code in _STATUSES), None)
     return replace(read_error_info(payload), means=means)

@@ -228,6 +228,7 @@ class _Reader:
             self._gather(
                 Role.USER, [result or ProviderPart(step["type"], OWN.note(step, mark=True))]
             )
+        # All other steps are the model's, also those of types that nobody knows.
         else:
             before = self._pieces[-1] if self._pieces and self._role is Role.MODEL else None
             pieces = load_model_step(step, self._names, before)
@@ -294,6 +295,7 @@ def _dump_message(out: Outgoing[Quirks], position: int) -> list[Json]:
         text = f"<system>\n{message.text}\n</system>"
         return [{"type": INPUT, "content": [{"type": "text", "text": text}]}]
     steps = _dump_pieces(out, position)
+    # Without a target an empty message is written as it was; the API would refuse it.
     form = OWN.form(message.native)
     if not steps and not message.content and "content" in form and out.target is None:
         content = {} if form["content"] == "absent" else {"content": form["content"]}
@@ -313,6 +315,7 @@ def _dump_pieces(out: Outgoing[Quirks], position: int) -> list[Json]:
         if why is not None:
             out.lose(position, index, name_part_type(original), why, _name_piece(original))
             continue
+        # Fields that the target cannot read are not sent.
         piece = original if unread is None else _strip_native(original)
         if is_block(piece):
             block, lost = dump_block(piece)

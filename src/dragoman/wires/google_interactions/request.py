@@ -52,6 +52,7 @@ def _load_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
         )
     unread, form = dict(body), Json()
     payload = {name: unread.pop(name) for name in _CONVERSATION if unread.get(name)}
+    # An empty input is allowed beside the id of an interaction to go on from.
     if not payload.get("input"):
         form["input"] = unread.pop("input", "absent")
     messages = load_conversation(payload, received.origin, received.problems)

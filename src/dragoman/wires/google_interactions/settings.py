@@ -45,6 +45,7 @@ def load_settings(body: Json, form: Json) -> Json:
     settings = take_fields(config, _SIMPLE) | take_stops(config, _STOPS) | load_tool_choice(config)
     if config.get(_LEVEL) in _LEVELS:
         settings["reasoning"] = config.pop(_LEVEL)
+        # Summaries are asked for whenever thinking is, so only another wish is noted.
         if config.get(_SUMMARIES) == "auto":
             del config[_SUMMARIES]
         elif _SUMMARIES not in config:
@@ -96,6 +97,7 @@ def dump_schema(schema: JsonMap | None, form: JsonMap) -> Json:
     one as it was, any other in the dialect that Google's models take."""
     if schema is None:
         return {}
+    # A loaded schema goes back as it was, also what the models do not take of it.
     text_format: Json
     if "format" in form:
         text_format = {**form["format"], "schema": schema}

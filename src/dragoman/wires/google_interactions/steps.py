@@ -101,6 +101,7 @@ def load_thought(step: JsonMap) -> ThinkingPart:
     texts = [if_text(piece.get("text")) for piece in pieces]
     form: Json = {}
     if pieces and summary == [{"type": "text", "text": text} for text in texts] and all(texts):
+        # One piece is the usual form.
         if len(texts) > 1:
             form["pieces"] = [len(text) for text in texts]
     elif "summary" in step:

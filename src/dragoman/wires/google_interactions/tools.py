@@ -126,6 +126,7 @@ def load_result(step: JsonMap, names: Mapping[str, str]) -> ToolResultPart | Non
         return None
     ours = step_type == RESULT
     name = _read_tool_name(step, "_result")
+    # The type of a function's result follows from who ran it.
     form: Json = {} if ours else {"type": step_type}
     if step_type in _NAMED and not name:
         form["name"], name = step.get("name", _ABSENT), names.get(call_id, "")
@@ -152,6 +153,7 @@ def dump_result(part: ToolResultPart, call_id: str, name: str) -> Json:
     step_type = _choose_type(part, RESULT, _MCP_RESULT)
     step: Json = {"type": step_type, "call_id": call_id}
     if step_type in _NAMED:
+        # A name that was read from the call was not in the step.
         noted = form.get("name", name or _ABSENT)
         if noted != _ABSENT:
             step["name"] = noted
@@ -169,6 +171,7 @@ def _load_tool(entry: Any) -> ToolSpec | ServerTool:
     tool = cast("Json", entry)
     tool_type = if_text(tool.get("type"))
     if tool_type != "function":
+        # A tool without a type is kept whole, since nobody knows what it is.
         native = None if tool_type else OWN.note(tool, mark=True)
         return ServerTool(tool_type, read_extra_fields(tool, "type") if tool_type else {}, native)
     if not (name := if_text(tool.get("name"))):

@@ -92,6 +92,7 @@ def _add(count: int | None, more: int | None) -> int | None:
 
 def _subtract(count: int | None, less: int | None) -> int | None:
     """Returns what is left of a count. None where nothing was counted but what is subtracted."""
+    # Answers of thoughts alone have no count of their own.
     if count is None or (less and count == less):
         return None
     return count - (less or 0)
