@@ -228,6 +228,7 @@ class Encoder(ResponseEncoder):
     def _begin_content(self, part: Content, *, is_text: bool) -> tuple[int, list[Json]]:
         """Returns the index of the `model_output` for a piece of content, and the events that begin
         it if it is new."""
+        # Two texts in one step could not be told apart: a delta names only the step.
         start = read_step_start(part.native)
         if self._resting is not None and start is None and not (is_text and self._rests_on_text):
             index, self._resting = self._resting, None

@@ -246,6 +246,7 @@ class _Reader:
 
     def _gather(self, role: Role, pieces: list[Content]) -> None:
         """Adds pieces to the Interactions message of this role."""
+        # Somebody else speaks.
         if role is not self._role:
             self.end()
             self._role = role
@@ -300,6 +301,7 @@ def _dump_message(out: Outgoing[Quirks], position: int) -> list[Json]:
     if not steps and not message.content and "content" in form and out.target is None:
         content = {} if form["content"] == "absent" else {"content": form["content"]}
         return [merge_wire_fields({"type": INPUT, **content}, OWN.fields(message.native))]
+    # Nothing of the message can be sent.
     if not steps:
         out.lose(position, None, Lost.message, _EMPTY)
     return steps
