@@ -16,6 +16,7 @@ from dragoman.cli.generate import generate
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
+from dragoman.cli.run import run
 from dragoman.cli.runs import attach, cancel, list_runs, retry
 from dragoman.cli.runs import show as show_run
 from dragoman.cli.serve import serve
@@ -65,6 +66,8 @@ app.command()(convert)
 app.command()(plan)
 app.command()(serve)
 app.command()(ui)
+# What follows the program is the program's.
+app.command(context_settings={"allow_interspersed_args": False})(run)
 app.command()(worker)
 app.command()(mcp)
 _embed.command()(create)
@@ -139,6 +142,7 @@ def dragoman(
     dragoman serve                             serve the embedded model to clients of any model API
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
     dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
+    dragoman run -m openai:gpt-5 claude        run Claude Code, Codex, Gemini CLI … with any model
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman providers                         list the providers and what each can do
