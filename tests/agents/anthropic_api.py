@@ -18,6 +18,9 @@ _FIELDS = set(
 )
 _BETA_FIELDS = {"context_management": "context-management-2025-06-27"}
 """Field → the beta header without which it is refused."""
+_BETA_KINDS = dict.fromkeys(
+    ("tool_addition", "tool_removal"), "mid-conversation-tool-changes-2026-07-01"
+)
 _KINDS = set(
     "text image document thinking redacted_thinking tool_use tool_result server_tool_use "
     "web_search_tool_result web_fetch_tool_result tool_search_tool_result search_result".split()
@@ -42,6 +45,9 @@ def _as_blocks(content: Any) -> list[Any]:
 
 class AnthropicApi:
     """See the module."""
+
+    def __init__(self) -> None:
+        self._betas = ""
 
     def read(self, body: Any, headers: Mapping[str, str], path: str) -> Seen:
         if not path.split("?")[0].endswith("/v1/messages"):
@@ -74,7 +80,7 @@ class AnthropicApi:
         return Seen(turns, tools, pieces)
 
     def _check_options(self, body: Any, headers: Mapping[str, str]) -> None:
-        betas = headers.get("anthropic-beta", "")
+        betas = self._betas = headers.get("anthropic-beta", "")
         known = _FIELDS | {name for name, beta in _BETA_FIELDS.items() if beta in betas}
         if extra := set(body) - known:
             raise Refused(f"{min(extra)}: Extra inputs are not permitted")
@@ -124,7 +130,8 @@ class AnthropicApi:
 
     def _read_block(self, where: str, block: Any, turn: Turn) -> None:
         kind = block["type"]
-        if kind not in _KINDS:
+        beta = _BETA_KINDS.get(kind)
+        if kind not in _KINDS and (beta is None or beta not in self._betas):
             raise Refused(f"{where}: Input tag {kind!r} does not match any of the expected tags")
         if kind == "text":
             if not block["text"].strip():

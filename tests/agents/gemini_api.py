@@ -63,7 +63,7 @@ class GeminiApi:
         )
         if {"thinkingBudget", "thinkingLevel"} <= set(thinking):
             raise Refused("You can only set only one of thinking budget and thinking level.")
-        tools = self._read_tools(body.get("tools") or [])
+        tools = self._read_tools(body.get("tools") or [], body.get("toolConfig"))
         turns = [
             self._read_content(index, content) for index, content in enumerate(body["contents"])
         ]
@@ -74,7 +74,7 @@ class GeminiApi:
         ]
         return Seen(turns, tools, pieces)
 
-    def _read_tools(self, given: Any) -> dict[str, Any]:
+    def _read_tools(self, given: Any, config: Any) -> dict[str, Any]:
         tools: dict[str, Any] = {}
         for tool in given:
             _only(
@@ -89,10 +89,10 @@ class GeminiApi:
                 elif "parameters" in function:
                     check_openapi(name, function["parameters"])
                 tools[name] = function
-        if "functionDeclarations" in str(given) and any(
-            set(tool) - {"functionDeclarations"} for tool in given
-        ):
-            raise Refused("Tool use with function calling is unsupported")
+        served = any(set(tool) - {"functionDeclarations"} for tool in given)
+        told = (config or {}).get("includeServerSideToolInvocations")
+        if tools and served and not told:
+            raise Refused("Please enable tool_config.include_server_side_tool_invocations")
         return tools
 
     def _read_content(self, index: int, content: Any) -> Turn:

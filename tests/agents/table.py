@@ -19,10 +19,11 @@ from agents.anthropic_api import AnthropicApi
 from agents.gemini_api import GeminiApi
 from agents.openai_chat_api import ChatApi
 from agents.openai_responses_api import ResponsesApi
-from agents.programs import PROGRAMS, Program, find_missing, make_home
+from agents.programs import MODULES, PROGRAMS, Program, find_missing, make_home
 from agents.provider import Report, served
 from agents.tasks import TASKS, Script, Stage
 from dragoman import profiles, serve
+from dragoman.cli.child import child_environment
 from dragoman.cli.coding_agents import make_command
 from support.serving import in_a_thread
 
@@ -104,6 +105,8 @@ def play(program: Program, api_name: str, task_name: str, folder: Path) -> Cell:
     script = Script(program, folder / "work")
     environment = make_home(folder)
     cell = Cell()
+    settings = MODULES.parent / "settings"
+    settings.mkdir(exist_ok=True)
     known = profiles.get(model)
     window = known and (known.input or known.window)
 
@@ -122,12 +125,11 @@ def play(program: Program, api_name: str, task_name: str, folder: Path) -> Cell:
                             key=KEY,
                             model=name,
                             window=window,
-                            environment=environment,
-                            folder=folder,
+                            folder=settings,
                         )
                         return subprocess.Popen(
                             command,
-                            env=variables,
+                            env=child_environment(variables, environment),
                             cwd=folder / "work",
                             stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE,

@@ -13,6 +13,7 @@ from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.generate import generate
+from dragoman.cli.keys import KEYS
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
@@ -90,6 +91,7 @@ _threads.command(name="search")(search_threads)
 app.add_typer(_threads, name="threads")
 _memory.command()(index)
 app.add_typer(_memory, name="memory")
+app.add_typer(KEYS, name="keys")
 
 
 _NAMES = (
@@ -98,16 +100,26 @@ _NAMES = (
     *(str(group.name) for group in app.registered_groups),
 )
 """What may stand first on a command line."""
+_USUAL = {"keys": "list"}
+"""Group → the command that it runs if none is given."""
 
 
 def add_chat(words: Sequence[str]) -> list[str]:
     """Returns the words of a command line. One that begins with a prompt, or with an option of
-    `chat`, is one of `chat`. A word that is nearly a command is not taken for a prompt."""
+    `chat`, is one of `chat`. A word that is nearly a command is not taken for a prompt. A group
+    that lists something does so without a command of its own."""
     first = words[0] if words else "--help"
+    if first in _USUAL and not _names_command(words[1:]):
+        return [first, _USUAL[first], *words[1:]]
     is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
     if first in _NAMES or is_slip:
         return [*words]
     return ["chat", *words]
+
+
+def _names_command(words: Sequence[str]) -> bool:
+    """True if the words after a group begin with a command, or ask for help."""
+    return bool(words) and (words[0] in ("--help", "-h") or not words[0].startswith("-"))
 
 
 def _version(wanted: bool) -> None:
@@ -145,6 +157,7 @@ def dragoman(
     dragoman run -m openai:gpt-5 claude        run Claude Code, Codex, Gemini CLI … with any model
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman mcp myagent:agent                 serve your agent to MCP clients
+    dragoman keys set openai                   store a provider's key, used after the environment
     dragoman providers                         list the providers and what each can do
 
     \b

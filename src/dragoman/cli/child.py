@@ -1,104 +1,135 @@
-"""Runs a program of the user's beside a server of ours, with variables that only it has.
+"""Runs a program below a command, with variables of its own: `dragoman proxy -- PROGRAM`,
+`dragoman run PROGRAM`.
 
-The program keeps the terminal: it inherits the three streams and stays in the process group, so
-Ctrl-C and Ctrl-Z reach it from the terminal itself.
+The program has this terminal, and its exit code is the command's. Signals go on to it. Ctrl-C does
+not where it comes from a terminal, which sends it to both.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
-import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
-from dragoman.errors import SettingsError
+import anyio
 
-__all__ = ["check_program", "find_program", "run_child"]
+from dragoman.cli.terminal import report
+from dragoman.errors import DragomanError
 
-_KILLED = 128
-"""What a shell adds to the number of the signal that ended a program."""
-_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+__all__ = ["NOT_FOUND", "child_environment", "run_child"]
+
+NOT_FOUND = 127
+"""Exit code where there is no such program, as in shells."""
+_NOT_RUNNABLE = 126
+"""Exit code for a file that is no program, as in shells."""
+_SIGNALLED = 128
+"""Exit code of a program that a signal ended, less the signal's number, as in shells."""
+_GRACE_SECONDS = 5.0
+"""How long a program may take to end that is asked to."""
+_NAMES = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+_OF_TERMINALS = ("SIGINT", "SIGQUIT")
+"""Signals that a terminal sends to a command and its child alike."""
+_HERE = ("127.0.0.1", "localhost")
 
 
-def check_program(name: str, *, hint: str = "") -> None:
-    """Raises `SettingsError` if no program has that name. `hint`: how it is installed."""
-    find_program(name, os.environ, hint=hint)
+def child_environment(
+    variables: Mapping[str, str | None], environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Returns the environment of a child: this process's, with these variables (None: without), and
+    without an HTTP proxy between the child and this machine."""
+    exceptions: dict[str, str] = {}
+    for name in ("NO_PROXY", "no_proxy"):
+        written = environment.get(name, "")
+        hosts = [host.strip() for host in written.split(",") if host.strip()]
+        exceptions[name] = ",".join(dict.fromkeys([*hosts, *_HERE]))
+    changed = {**environment, **exceptions, **variables}
+    return {name: text for name, text in changed.items() if text is not None}
 
 
-def find_program(name: str, environment: Mapping[str, str], *, hint: str = "") -> str:
-    """Returns the path of a program on this environment's PATH. `hint`: how it is installed.
+async def run_child(command: Sequence[str], variables: Mapping[str, str | None]) -> int:
+    """Runs a program to its end. Returns its exit code: 128 and the signal's number if a signal
+    ended it, 127 or 126 with one line on standard error if it cannot be run.
 
-    Raises:
-        SettingsError: there is none.
+    If this is cancelled, the program is asked to end, and killed 5 seconds later.
+
+    Args:
+        command: the program and its arguments.
+        variables: environment variables that it has beside those of this process; None: not.
     """
-    path = shutil.which(name, path=environment.get("PATH"))
-    if path is None:
-        where = "here" if os.path.dirname(name) else "on PATH"  # noqa: PTH120 - as which has it
-        raise SettingsError(
-            f"there is no program {name!r} {where}" + (f"; install it: {hint}" if hint else "")
-        )
-    return path
-
-
-async def run_child(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Runs a program to its end with these variables alone, and returns its exit code; that of a
-    program which a signal ended is 128 and the signal's number, as in a shell.
-
-    Signals that this process gets meanwhile are the program's. If this is cancelled, the program is
-    ended first.
-
-    Raises:
-        SettingsError: there is no such program, or it cannot be run.
-    """
-    program = find_program(command[0], environment)
+    name = command[0]
     try:
-        child = await asyncio.create_subprocess_exec(program, *command[1:], env=dict(environment))
-    except OSError as error:
-        raise SettingsError(f"{program} cannot be run: {error.strerror or error}") from error
-
-    def forward(number: int) -> None:
-        # Its terminal has told the program of Ctrl-C already.
-        if number != signal.SIGINT or not _is_foreground():
-            with suppress(ProcessLookupError):
-                child.send_signal(number)
-
+        child = await asyncio.create_subprocess_exec(*command, env=child_environment(variables))
+    except FileNotFoundError:
+        report(DragomanError(f"there is no program {name!r}; write its name as in a shell"))
+        return NOT_FOUND
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        report(DragomanError(f"the program {name!r} cannot be run: {reason}"))
+        return _NOT_RUNNABLE
     try:
-        with _signals_to(forward):
+        with _forward_signals(child):
             code = await child.wait()
-    except asyncio.CancelledError:
-        with suppress(ProcessLookupError):
-            child.terminate()
-        await child.wait()
-        raise
-    return code if code >= 0 else _KILLED - code
-
-
-def _is_foreground() -> bool:
-    """True if this process has a terminal that sends its signals to it and its children."""
-    try:
-        return os.tcgetpgrp(sys.__stdin__.fileno()) == os.getpgrp()  # type: ignore[union-attr]
-    except (AttributeError, OSError, ValueError):  # Windows; no terminal; a closed stream
-        return False
+    finally:
+        if child.returncode is None:
+            await _end_child(child)
+    return code if code >= 0 else _SIGNALLED - code
 
 
 @contextmanager
-def _signals_to(forward: Callable[[int], object]) -> Generator[None]:
-    """Passes the signals of this process to a function within the block."""
+def _forward_signals(child: asyncio.subprocess.Process) -> Generator[None]:
+    """Sends the signals that this process gets within the block on to a child. Those that are
+    ignored here stay so, as below `nohup`."""
     loop = asyncio.get_running_loop()
-    numbers = [number for name in _FORWARDED if (number := getattr(signal, name, None))]
+    numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
-        # Below `nohup` it stays ignored. Windows, and threads other than the first, have none.
-        if before[number] is not signal.SIG_IGN:
-            with suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, forward, number)
+    caught = [number for number in numbers if before[number] is not signal.SIG_IGN]
+
+    def forward(number: signal.Signals) -> None:
+        if number.name in _OF_TERMINALS and _has_terminal():
+            return
+        with suppress(ProcessLookupError):
+            child.send_signal(number)
+
+    for number in caught:
+        try:
+            loop.add_signal_handler(number, forward, number)
+        except NotImplementedError:  # Windows, whose consoles send Ctrl-C to both
+            signal.signal(number, _stay)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            with suppress(NotImplementedError, ValueError, RuntimeError):
+        for number in caught:
+            with suppress(NotImplementedError):  # Windows
                 loop.remove_signal_handler(number)
-                signal.signal(number, handler)
+            signal.signal(number, before[number])
+
+
+def _stay(*_: object) -> None:
+    """Does nothing on a signal."""
+
+
+def _has_terminal() -> bool:
+    """True if this process is in the foreground of a terminal."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+async def _end_child(child: asyncio.subprocess.Process) -> None:
+    """Asks a child to end, kills it if it does not, and waits for its end."""
+    with anyio.CancelScope(shield=True), suppress(ProcessLookupError):
+        child.terminate()
+        with anyio.move_on_after(_GRACE_SECONDS):
+            await child.wait()
+            return
+        child.kill()
+        await child.wait()

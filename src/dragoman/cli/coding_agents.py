@@ -133,10 +133,10 @@ def make_command(
     key: str,
     model: str | None,
     window: int | None,
-    environment: Mapping[str, str],
     folder: Path,
-) -> tuple[list[str], dict[str, str]]:
-    """Returns the command and the variables with which a program asks the gateway.
+) -> tuple[list[str], dict[str, str | None]]:
+    """Returns the command with which a program asks the gateway, and its variables; None: it must
+    not have it.
 
     Args:
         command: the program and its options.
@@ -144,7 +144,6 @@ def make_command(
         key: what the gateway lets in.
         model: the name that the program is to ask for; None leaves that to the program.
         window: how many tokens that model takes, or None if that is not known.
-        environment: the variables of this process.
         folder: where files are written that only this run reads.
     """
     agent = find_agent(command[0])
@@ -156,18 +155,17 @@ def make_command(
         if (filled := _fill(text, names)) is not None
         for part in (option, filled)
     ]
-    child = dict(environment)
+    variables: dict[str, str | None] = {}
     for name, text in agent.variables.items():
         if text == "":
-            child.pop(name, None)
+            variables[name] = None
         elif (filled := _fill(text, names)) is not None:
-            child[name] = filled
+            variables[name] = filled
     for name, text in agent.files.items():
         file = folder / f"{name}.json"
         file.write_text(text, "utf-8")
-        child[name] = str(file)
-    child["NO_PROXY"] = child["no_proxy"] = _add_host(environment)
-    return [command[0], *options, *command[1:]], child
+        variables[name] = str(file)
+    return [command[0], *options, *command[1:]], variables
 
 
 def _fill(text: str, names: Mapping[str, str]) -> str | None:
@@ -176,9 +174,3 @@ def _fill(text: str, names: Mapping[str, str]) -> str | None:
         return Template(text).substitute(names)
     except KeyError:
         return None
-
-
-def _add_host(environment: Mapping[str, str]) -> str:
-    """Returns the hosts that a program reaches without a proxy, this machine among them."""
-    hosts = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
-    return ",".join(dict.fromkeys([*filter(None, hosts.split(",")), "127.0.0.1"]))

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.child import check_program, run_child
+from dragoman.cli.child import NOT_FOUND, run_child
 from dragoman.cli.coding_agents import find_agent, make_command
-from dragoman.errors import SettingsError
+from dragoman.cli.terminal import report
+from dragoman.errors import DragomanError, SettingsError
 from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
@@ -89,8 +91,11 @@ def run(
     nothing else on this machine changes. A program of another name gets the variables of all. The
     exit code is the program's.
     """
-    agent = find_agent(command[0])
-    check_program(command[0], hint=agent.install)
+    if shutil.which(command[0]) is None:
+        install = find_agent(command[0]).install
+        hint = f"install it: {install}" if install else "write its name as in a shell"
+        report(DragomanError(f"there is no program {command[0]!r}; {hint}"))
+        return NOT_FOUND
     try:
         from dragoman.http_server.listener import run_in_loop
         from dragoman.serve import app
@@ -107,18 +112,17 @@ def run(
         gateway=served, store=store if store != "none" else None, auth=Key(key), hosts=["127.0.0.1"]
     )
 
-    def make(url: str, folder: Path) -> tuple[list[str], dict[str, str]]:
+    def make(url: str, folder: Path) -> tuple[list[str], dict[str, str | None]]:
         return make_command(
             command,
             url=url,
             key=key,
             model=name,
             window=_find_window(served, name),
-            environment=os.environ,
             folder=folder,
         )
 
-    with tempfile.TemporaryDirectory(prefix="dragoman-run-") as folder:
+    with _make_folder() as folder:
         return run_in_loop(_run_beside(application, port, lambda url: make(url, Path(folder))))
 
 
@@ -168,6 +172,16 @@ def _keep_quiet(file: Path | None) -> None:
     logging.getLogger().addHandler(handler)
 
 
+def _make_folder() -> tempfile.TemporaryDirectory[str]:
+    """Makes a folder for the files of a run. Gemini CLI reads none that is below a folder in which
+    others may write, as /tmp is."""
+    parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    with suppress(OSError):
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix="dragoman-run-", dir=parent)
+    return tempfile.TemporaryDirectory(prefix="dragoman-run-")
+
+
 def _find_window(gateway: Gateway, name: str | None) -> int | None:
     """Returns how many tokens a model of the gateway takes, or None if that is not known."""
     profile = gateway.find_profile(name) if name else None
@@ -175,7 +189,7 @@ def _find_window(gateway: Gateway, name: str | None) -> int | None:
 
 
 async def _run_beside(
-    application: Starlette, port: int, make: Callable[[str], tuple[list[str], dict[str, str]]]
+    application: Starlette, port: int, make: Callable[[str], tuple[list[str], dict[str, str | None]]]
 ) -> int:
     """Serves an application while a program runs, and returns the program's exit code. `make`: gets
     the address, and returns the program's command and variables."""
