@@ -12,19 +12,45 @@ from agents.schemas import check_name, check_schema, check_strict
 
 __all__ = ["AnthropicApi"]
 
-_FIELDS = set(
-    "model messages max_tokens system tools tool_choice stream metadata stop_sequences thinking service_tier "
-    "temperature top_p top_k cache_control container inference_geo output_config".split()
-)
+_FIELDS = {
+    "model",
+    "messages",
+    "max_tokens",
+    "system",
+    "tools",
+    "tool_choice",
+    "stream",
+    "metadata",
+    "stop_sequences",
+    "thinking",
+    "service_tier",
+    "temperature",
+    "top_p",
+    "top_k",
+    "cache_control",
+    "container",
+    "inference_geo",
+    "output_config",
+}
 _BETA_FIELDS = {"context_management": "context-management-2025-06-27"}
 """Field → the beta header without which it is refused."""
 _BETA_KINDS = dict.fromkeys(
     ("tool_addition", "tool_removal"), "mid-conversation-tool-changes-2026-07-01"
 )
-_KINDS = set(
-    "text image document thinking redacted_thinking tool_use tool_result server_tool_use "
-    "web_search_tool_result web_fetch_tool_result tool_search_tool_result search_result".split()
-)
+_KINDS = {
+    "text",
+    "image",
+    "document",
+    "thinking",
+    "redacted_thinking",
+    "tool_use",
+    "tool_result",
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "tool_search_tool_result",
+    "search_result",
+}
 
 
 def _without_marks(content: Any) -> Any:
@@ -92,7 +118,8 @@ class AnthropicApi:
         thinking = body.get("thinking") or {}
         if thinking.get("type") == "enabled":
             raise Refused('"thinking.type.enabled" is not supported for this model.')
-        if set(body) & {"temperature", "top_p", "top_k"}:
+        # The default of temperature passes.
+        if set(body) & {"top_p", "top_k"} or body.get("temperature", 1) != 1:
             raise Refused("sampling parameters are not supported for this model")
         forced = (body.get("tool_choice") or {}).get("type") in ("any", "tool")
         if thinking.get("type") == "adaptive" and forced:

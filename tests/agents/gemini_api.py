@@ -11,21 +11,60 @@ from agents.schemas import check_name, check_openapi, check_schema
 
 __all__ = ["GeminiApi"]
 
-_FIELDS = set(
-    "contents tools toolConfig safetySettings systemInstruction generationConfig cachedContent model".split()
-)
-_GENERATION = set(
-    "stopSequences responseMimeType responseSchema responseJsonSchema responseModalities candidateCount maxOutputTokens "
-    "temperature topP topK seed presencePenalty frequencyPenalty responseLogprobs logprobs thinkingConfig mediaResolution "
-    "speechConfig imageConfig".split()
-)
-_PARTS = set(
-    "text thought thoughtSignature inlineData fileData functionCall functionResponse executableCode codeExecutionResult "
-    "videoMetadata mediaResolution partMetadata".split()
-)
-_DECLARATION = set(
-    "name description parameters parametersJsonSchema response responseJsonSchema behavior".split()
-)
+_FIELDS = {
+    "contents",
+    "tools",
+    "toolConfig",
+    "safetySettings",
+    "systemInstruction",
+    "generationConfig",
+    "cachedContent",
+    "model",
+}
+_GENERATION = {
+    "stopSequences",
+    "responseMimeType",
+    "responseSchema",
+    "responseJsonSchema",
+    "responseModalities",
+    "candidateCount",
+    "maxOutputTokens",
+    "temperature",
+    "topP",
+    "topK",
+    "seed",
+    "presencePenalty",
+    "frequencyPenalty",
+    "responseLogprobs",
+    "logprobs",
+    "thinkingConfig",
+    "mediaResolution",
+    "speechConfig",
+    "imageConfig",
+}
+_PARTS = {
+    "text",
+    "thought",
+    "thoughtSignature",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+    "videoMetadata",
+    "mediaResolution",
+    "partMetadata",
+}
+_DECLARATION = {
+    "name",
+    "description",
+    "parameters",
+    "parametersJsonSchema",
+    "response",
+    "responseJsonSchema",
+    "behavior",
+}
 _SKIPPED = {
     "skip_thought_signature_validator",
     base64.b64encode(b"skip_thought_signature_validator").decode(),
@@ -78,7 +117,9 @@ class GeminiApi:
         tools: dict[str, Any] = {}
         for tool in given:
             _only(
-                "tools", tool, {"functionDeclarations", "googleSearch", "urlContext", "codeExecution"}
+                "tools",
+                tool,
+                {"functionDeclarations", "googleSearch", "urlContext", "codeExecution"},
             )
             for function in tool.get("functionDeclarations", ()):
                 name = function["name"]
@@ -105,9 +146,17 @@ class GeminiApi:
         turn = Turn(content["role"])
         for part in content["parts"]:
             _only(f"{where}.parts", part, _PARTS)
-            kinds = set(part) & {"text", "inlineData", "fileData", "functionCall", "functionResponse"}
+            kinds = set(part) & {
+                "text",
+                "inlineData",
+                "fileData",
+                "functionCall",
+                "functionResponse",
+            }
             if len(kinds) != 1:
-                raise Refused(f"{where}.parts: required oneof field 'data' must have one, not {part}")
+                raise Refused(
+                    f"{where}.parts: required oneof field 'data' must have one, not {part}"
+                )
             turn.text += "" if part.get("thought") else part.get("text", "")
             turn.images += "inlineData" in part
             if call := part.get("functionCall"):
@@ -121,9 +170,9 @@ class GeminiApi:
                 )
                 if not isinstance(response["response"], dict):
                     raise Refused(f"{where}.function_response.response: must be a Struct")
-                turn.results.append(
-                    response.get("id") or f"{index - 1}:{len(turn.results)}:{response['name']}"
-                )
+                id_ = response.get("id") or f"{index - 1}:{len(turn.results)}:{response['name']}"
+                if id_ not in turn.results:
+                    turn.results.append(id_)
                 turn.images += sum("inlineData" in inner for inner in response.get("parts", ()))
         return turn
 
@@ -143,7 +192,9 @@ class GeminiApi:
             if index == 0 or contents[index - 1]["role"] != "user":
                 raise Refused("a function call turn comes after a user turn or a function response")
             after = contents[index + 1]["parts"] if index + 1 < len(contents) else []
-            if len(calls) != sum("functionResponse" in part for part in after):
+            # Gemini CLI sends each result twice in a session that it resumes.
+            results = {str(part) for part in after if "functionResponse" in part}
+            if len(calls) != len(results):
                 raise Refused(
                     "the number of function response parts must be that of the function call parts"
                 )

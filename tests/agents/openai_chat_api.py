@@ -11,11 +11,35 @@ from agents.schemas import check_name, check_schema, check_strict
 
 __all__ = ["ChatApi"]
 
-_FIELDS = set(
-    "model messages stream stream_options tools tool_choice parallel_tool_calls max_completion_tokens n store "
-    "reasoning_effort verbosity response_format metadata user safety_identifier prompt_cache_key service_tier seed "
-    "prediction modalities audio prompt_cache_retention web_search_options logit_bias".split()
-)
+_FIELDS = {
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_completion_tokens",
+    "n",
+    "store",
+    "reasoning_effort",
+    "verbosity",
+    "response_format",
+    "metadata",
+    "user",
+    "safety_identifier",
+    "prompt_cache_key",
+    "service_tier",
+    "seed",
+    "prediction",
+    "modalities",
+    "audio",
+    "prompt_cache_retention",
+    "web_search_options",
+    "logit_bias",
+    "temperature",
+    "top_p",
+}
 _ROLES = {
     "system": {"role", "content", "name"},
     "developer": {"role", "content", "name"},
@@ -56,6 +80,8 @@ class ChatApi:
     def _check_options(self, body: Any) -> None:
         if extra := set(body) - _FIELDS:
             raise Refused(f"Unknown or unsupported parameter: '{min(extra)}' with this model.")
+        if body.get("temperature", 1) != 1 or body.get("top_p", 1) != 1:
+            raise Refused("Unsupported value: 'temperature'. Only the default (1) is supported.")
         if body.get("tools") == [] or len(body.get("tools", ())) > 128:
             raise Refused("Invalid 'tools': empty array or too many")
         if {"tool_choice", "parallel_tool_calls"} & set(body) and "tools" not in body:
@@ -76,9 +102,7 @@ class ChatApi:
         role, where = message["role"], f"messages[{index}]"
         if extra := set(message) - _ROLES[role]:
             raise Refused(f"Unrecognized request argument: {where}.{min(extra)}")
-        turn = Turn(
-            {"assistant": "model", "tool": "user", "developer": "system"}.get(role, role)
-        )
+        turn = Turn({"assistant": "model", "tool": "user", "developer": "system"}.get(role, role))
         content = message.get("content")
         if content is None and not (role == "assistant" and message.get("tool_calls")):
             raise Refused(f"Invalid value for 'content': {where} expected a string, got null")

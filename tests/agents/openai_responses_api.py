@@ -12,12 +12,38 @@ from agents.schemas import check_name, check_schema, check_strict
 
 __all__ = ["ResponsesApi"]
 
-_FIELDS = set(
-    "model input instructions stream stream_options tools tool_choice parallel_tool_calls max_output_tokens store "
-    "reasoning text include metadata user safety_identifier prompt_cache_key prompt_cache_retention service_tier "
-    "truncation previous_response_id conversation background max_tool_calls prompt top_logprobs client_metadata "
-    "context_management".split()
-)
+_FIELDS = {
+    "model",
+    "input",
+    "instructions",
+    "stream",
+    "stream_options",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_output_tokens",
+    "store",
+    "reasoning",
+    "text",
+    "include",
+    "metadata",
+    "user",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "service_tier",
+    "truncation",
+    "previous_response_id",
+    "conversation",
+    "background",
+    "max_tool_calls",
+    "prompt",
+    "top_logprobs",
+    "client_metadata",
+    "context_management",
+    "temperature",
+    "top_p",
+}
 _ITEMS: Mapping[str, set[str]] = {
     "message": {"type", "role", "content", "id", "status", "phase"},
     "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
@@ -61,7 +87,11 @@ class ResponsesApi:
 
     def _check_options(self, body: Any) -> None:
         if extra := set(body) - _FIELDS:
-            raise Refused(f"Unsupported parameter: '{min(extra)}' is not supported with this model.")
+            raise Refused(
+                f"Unsupported parameter: '{min(extra)}' is not supported with this model."
+            )
+        if body.get("temperature", 1) != 1 or body.get("top_p", 1) != 1:
+            raise Refused("Unsupported parameter: 'temperature' is not supported with this model.")
         if "previous_response_id" in body or body.get("store") is not False:
             raise Refused("the conversation would be stored, which nobody asked for")
         if body.get("max_output_tokens", 16) < 16:
@@ -75,7 +105,7 @@ class ResponsesApi:
             raise Refused(f"Unknown parameter: 'text.{min(extra)}'")
         if set(body.get("include") or ()) - {"reasoning.encrypted_content"}:
             raise Refused(f"include: {body['include']}")
-        if "tool_choice" in body and not (body.get("tools") or "auto" == body["tool_choice"]):
+        if "tool_choice" in body and not (body.get("tools") or body["tool_choice"] == "auto"):
             raise Refused("Tool choice must be specified with 'tools'")
 
     def _read_tools(self, given: Any, tools: dict[str, Any]) -> None:

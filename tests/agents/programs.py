@@ -98,7 +98,9 @@ PROGRAMS = {
             f"@openai/codex-{_TARGET}/vendor/*/bin/codex*",
             _codex,
             lambda path, _: Call("exec_command", {"cmd": f"cat {path}"}),
-            lambda path, old, new, _: Call("exec_command", {"cmd": f"sed -i s/{old}/{new}/ {path}"}),
+            lambda path, old, new, _: Call(
+                "exec_command", {"cmd": f"sed -i s/{old}/{new}/ {path}"}
+            ),
             lambda line, _: Call("exec_command", {"cmd": line}),
             lambda path, _: Call("view_image", {"path": path}),
             "exec_command",

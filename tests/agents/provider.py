@@ -134,7 +134,9 @@ def check_pairs(turns: list[Turn]) -> None:
 def event(content: Any, name: str = "") -> bytes:
     """A server-sent event."""
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {content if isinstance(content, str) else json.dumps(content)}\n\n".encode()
+    return (
+        f"{head}data: {content if isinstance(content, str) else json.dumps(content)}\n\n".encode()
+    )
 
 
 class _Prefixes:
@@ -150,7 +152,9 @@ class _Prefixes:
             sizes.append((hashlib.sha256(text.encode()).digest(), len(text)))
         before = self._last.get(name)
         if before is not None:
-            same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, sizes))
+            same = itertools.takewhile(
+                lambda pair: pair[0] == pair[1], zip(before, sizes, strict=False)
+            )
             report.stable += sum(size for (_, size), _ in same)
             report.expected += sum(size for _, size in before)
         self._last[name] = sizes
@@ -185,7 +189,8 @@ def served(
         def do_POST(self) -> None:
             data = self.rfile.read(int(self.headers.get("content-length") or 0))
             if (counted := api.count(self.path, len(data))) is not None:
-                return self.give(200, counted)
+                self.give(200, counted)
+                return
             with lock:
                 report.largest = max(report.largest, len(data))
                 body = json.loads(data)
@@ -195,10 +200,12 @@ def served(
                     check_pairs(seen.turns)
                 except Refused as refused:
                     report.refused.append(str(refused))
-                    return self.give(400, api.error(str(refused)))
+                    self.give(400, api.error(str(refused)))
+                    return
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
                     report.refused.append(f"malformed: {error!r}")
-                    return self.give(400, api.error(f"malformed: {error!r}"))
+                    self.give(400, api.error(f"malformed: {error!r}"))
+                    return
                 report.images = max(report.images, sum(turn.images for turn in seen.turns))
                 if (name := name_of(seen)) is not None:
                     prefixes.measure(name, seen.pieces, report)

@@ -43,11 +43,35 @@ def check_strict(name: str, schema: Any) -> None:
             check_strict(name, part)
 
 
-_OPENAPI = set(
-    "type format title description nullable enum maxItems minItems properties required minProperties "
-    "maxProperties minLength maxLength pattern example anyOf propertyOrdering default items minimum maximum"
-    " $ref $defs ref defs additionalProperties".split()
-)
+_OPENAPI = {
+    "type",
+    "format",
+    "title",
+    "description",
+    "nullable",
+    "enum",
+    "maxItems",
+    "minItems",
+    "properties",
+    "required",
+    "minProperties",
+    "maxProperties",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "example",
+    "anyOf",
+    "propertyOrdering",
+    "default",
+    "items",
+    "minimum",
+    "maximum",
+    "$ref",
+    "$defs",
+    "ref",
+    "defs",
+    "additionalProperties",
+}
 
 
 def check_openapi(name: str, schema: Any) -> None:

@@ -22,7 +22,7 @@ from agents.openai_responses_api import ResponsesApi
 from agents.programs import MODULES, PROGRAMS, Program, find_missing, make_home
 from agents.provider import Report, served
 from agents.tasks import TASKS, Script, Stage
-from dragoman import profiles, serve
+from dragoman import serve
 from dragoman.cli.child import child_environment
 from dragoman.cli.coding_agents import make_command
 from support.serving import in_a_thread
@@ -107,8 +107,6 @@ def play(program: Program, api_name: str, task_name: str, folder: Path) -> Cell:
     cell = Cell()
     settings = MODULES.parent / "settings"
     settings.mkdir(exist_ok=True)
-    known = profiles.get(model)
-    window = known and (known.input or known.window)
 
     with served(kind(), script.play, script.name_of) as (url, report):
         cell.report = report
@@ -124,7 +122,8 @@ def play(program: Program, api_name: str, task_name: str, folder: Path) -> Cell:
                             url=address,
                             key=KEY,
                             model=name,
-                            window=window,
+                            # More than the model has, so that the client itself cuts nothing off.
+                            window=1_000_000,
                             folder=settings,
                         )
                         return subprocess.Popen(
@@ -163,6 +162,7 @@ def main() -> None:
                 requests = f"{len(cell.report.bodies)} requests, {100 * cell.share:.0f} % stable"
                 print(f"{program:9} {api:17} {task:10} {requests:27} {losses} {cell.verdict}")
     print(f"{good} of {everything}")
+    sys.exit(good < everything)
 
 
 if __name__ == "__main__":

@@ -67,9 +67,7 @@ _AIDER = {
     "OPENAI_API_KEY": "$key",
     "AIDER_MODEL": "openai/$model",
 }
-_CODEX = (
-    '{name = "dragoman", base_url = "$url/v1", env_key = "DRAGOMAN_RUN_KEY", wire_api = "responses"}'
-)
+_CODEX = '{name = "dragoman", base_url = "$url/v1", env_key = "DRAGOMAN_RUN_KEY", wire_api = "responses"}'
 
 CODING_AGENTS: Mapping[str, CodingAgent] = MappingProxyType(
     {
@@ -88,9 +86,7 @@ CODING_AGENTS: Mapping[str, CodingAgent] = MappingProxyType(
                 ("-m", "$model"),
             ),
         ),
-        "gemini": CodingAgent(
-            "npm install -g @google/gemini-cli", _GOOGLE, files=_GOOGLE_FILES
-        ),
+        "gemini": CodingAgent("npm install -g @google/gemini-cli", _GOOGLE, files=_GOOGLE_FILES),
         "qwen": CodingAgent(
             "npm install -g @qwen-code/qwen-code",
             {**_OPENAI, "OPENAI_MODEL": "$model"},

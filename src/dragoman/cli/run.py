@@ -8,8 +8,8 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,7 +106,6 @@ def run(
     for missing in served.check_keys().values():
         if missing is not None:
             raise missing
-    _keep_quiet(log)
     key = secrets.token_urlsafe(_KEY_BYTES)
     application = app(
         gateway=served, store=store if store != "none" else None, auth=Key(key), hosts=["127.0.0.1"]
@@ -122,7 +121,7 @@ def run(
             folder=folder,
         )
 
-    with _make_folder() as folder:
+    with _keep_quiet(log), _make_folder() as folder:
         return run_in_loop(_run_beside(application, port, lambda url: make(url, Path(folder))))
 
 
@@ -160,16 +159,27 @@ def _read_model(text: str) -> tuple[str, str]:
     return text.partition(":")[2] or text, text
 
 
-def _keep_quiet(file: Path | None) -> None:
-    """Keeps the gateway's lines off the screen, which is the program's. `file`: gets them."""
+@contextmanager
+def _keep_quiet(file: Path | None) -> Generator[None]:
+    """Keeps the gateway's lines off the screen within the block, since that is the program's.
+    `file`: gets them."""
     handler: logging.Handler = logging.NullHandler()
+    served, root = logging.getLogger("dragoman.serve"), logging.getLogger()
+    before = served.level
     if file is not None:
         handler = logging.FileHandler(file, encoding="utf-8")
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
-        logging.getLogger("dragoman.serve").setLevel(logging.INFO)
-    logging.captureWarnings(True)
+        served.setLevel(logging.INFO)
     # Without any handler, warnings would reach standard error by themselves.
-    logging.getLogger().addHandler(handler)
+    root.addHandler(handler)
+    logging.captureWarnings(True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(False)
+        root.removeHandler(handler)
+        handler.close()
+        served.setLevel(before)
 
 
 def _make_folder() -> tempfile.TemporaryDirectory[str]:
@@ -189,7 +199,9 @@ def _find_window(gateway: Gateway, name: str | None) -> int | None:
 
 
 async def _run_beside(
-    application: Starlette, port: int, make: Callable[[str], tuple[list[str], dict[str, str | None]]]
+    application: Starlette,
+    port: int,
+    make: Callable[[str], tuple[list[str], dict[str, str | None]]],
 ) -> int:
     """Serves an application while a program runs, and returns the program's exit code. `make`: gets
     the address, and returns the program's command and variables."""
