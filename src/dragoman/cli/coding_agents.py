@@ -143,7 +143,8 @@ def make_command(
         folder: where files are written that only this run reads.
     """
     agent = find_agent(command[0])
-    known = {"url": url, "key": key, "model": model, "window": window and str(window)}
+    window_text = None if window is None else str(window)
+    known = {"url": url, "key": key, "model": model, "window": window_text}
     names = {name: text for name, text in known.items() if text}
     options = [
         part
