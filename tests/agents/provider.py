@@ -81,6 +81,8 @@ class Report:
     """Characters that could have."""
     images: int = 0
     """Most images of a request."""
+    stalled: int = 0
+    """Answers that stopped in their middle."""
     gone: int = 0
     """Clients that were gone before their answer ended."""
     largest: int = 0
@@ -224,6 +226,7 @@ def served(
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             if step.stalls:
                 self.wfile.flush()
+                report.stalled += 1
                 self.connection.settimeout(30)
                 # Until the client closes the connection.
                 if self.connection.recv(1) == b"":

@@ -152,6 +152,11 @@ def test_a_file_names_the_model(ran: Callable[..., Ran], tmp_path: Path) -> None
     show = "import os; print(os.environ['ANTHROPIC_MODEL'])"
     first = ran("--gateway", str(file), sys.executable, "-c", show)
     assert first.stdout == "fast\n", first.stderr
+    # Which is the default of the command line, and none of the file's.
+    again = ran("--gateway", str(file), sys.executable, "-c", show, DRAGOMAN_MODEL="openai:gpt-5")
+    assert again.stdout == "fast\n", again.stderr
+    default = ran(sys.executable, "-c", show, DRAGOMAN_MODEL="ollama:llama3")
+    assert default.stdout == "llama3\n", default.stderr
     chosen = ran("--gateway", str(file), "-m", "llama-4", sys.executable, "-c", show)
     assert chosen.stdout == "llama-4\n"
 

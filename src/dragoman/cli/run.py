@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import secrets
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.child import NOT_FOUND, run_child
 from dragoman.cli.coding_agents import find_agent, make_command
 from dragoman.cli.terminal import report
 from dragoman.errors import DragomanError, SettingsError
@@ -42,9 +40,8 @@ def run(
             "-m",
             "--model",
             metavar="[NAME=]MODEL",
-            envvar="DRAGOMAN_MODEL",
             help="A model, such as openai:gpt-5, and the name by which the program asks for it. The "
-            "first one answers to any other name, too. May be repeated.",
+            "first one answers to any other name, too. May be repeated.  [default: DRAGOMAN_MODEL]",
             show_default=False,
         ),
     ] = None,
@@ -91,6 +88,8 @@ def run(
     nothing else on this machine changes. A program of another name gets the variables of all. The
     exit code is the program's.
     """
+    from dragoman.cli.child import NOT_FOUND
+
     if shutil.which(command[0]) is None:
         install = find_agent(command[0]).install
         hint = f"install it: {install}" if install else "write its name as in a shell"
@@ -141,7 +140,7 @@ def _make_gateway(models: Sequence[str], file: Path | None) -> tuple[Gateway, st
         if not gateway.serves(models[0]):
             raise typer.BadParameter(f"{file} has no model {models[0]!r}", param_hint="-m")
         return gateway, models[0]
-    if not models:
+    if not (models := models or list(filter(None, [os.environ.get("DRAGOMAN_MODEL")]))):
         raise typer.BadParameter(
             "which model? Name one, such as -m openai:gpt-5, or a gateway's file", param_hint="-m"
         )
@@ -205,6 +204,9 @@ async def _run_beside(
 ) -> int:
     """Serves an application while a program runs, and returns the program's exit code. `make`: gets
     the address, and returns the program's command and variables."""
+    import asyncio
+
+    from dragoman.cli.child import run_child
     from dragoman.serve.server import serve_http
 
     ready = asyncio.get_running_loop().create_future()
