@@ -55,7 +55,9 @@ class ProviderAnswer(NamedTuple):
     """An answer of a provider whose body is still to be read."""
 
     status: int
+    """The HTTP status."""
     headers: RawHeaders
+    """Those that go beyond the connection."""
     pieces: AsyncIterator[bytes]
     """Those of the body, still compressed. Raises a `ProviderError` where the connection breaks."""
 

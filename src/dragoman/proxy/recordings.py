@@ -32,6 +32,7 @@ class Recording(NamedTuple):
     """An exchange in a file."""
 
     file: Path
+    """Where it is."""
     digest: bytes
     """Of its key."""
     path: str
@@ -49,8 +50,11 @@ class Nearest(NamedTuple):
     """The recording that is most like a request, and how the request differs from it."""
 
     recording: Recording
+    """Its file."""
     exchange: Exchange
+    """What is in it."""
     difference: list[str]
+    """Lines as of `diff -u`."""
 
 
 def path_key(method: str, url: str, body: Any) -> ExchangeKey:
