@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.caller_keys import create as create_key
+from dragoman.cli.caller_keys import revoke
 from dragoman.cli.catalogue import models, providers, pull
 from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
@@ -26,6 +28,7 @@ from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
 from dragoman.cli.ui import ui
+from dragoman.cli.usage import usage
 from dragoman.cli.worker import worker
 
 __all__ = ["add_chat", "app"]
@@ -75,6 +78,7 @@ app.command()(plan)
 app.command()(serve)
 app.command()(ui)
 app.command()(worker)
+app.command()(usage)
 app.command()(mcp)
 _embed.command()(create)
 _embed.command()(search)
@@ -101,6 +105,8 @@ _threads.command(name="search")(search_threads)
 app.add_typer(_threads, name="threads")
 _memory.command()(index)
 app.add_typer(_memory, name="memory")
+KEYS.command(name="create")(create_key)
+KEYS.command()(revoke)
 app.add_typer(KEYS, name="keys")
 
 
@@ -165,6 +171,8 @@ def dragoman(
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
     dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
+    dragoman keys create --name ci             make a key for callers of a server, with a budget
+    dragoman usage                             show what the callers of a server took
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman keys set openai                   store a provider's key, used after the environment
     dragoman proxy -- pytest                   record what a program asks its providers, and replay it

@@ -90,6 +90,13 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    stored_keys: Annotated[
+        bool,
+        typer.Option(
+            "--stored-keys",
+            help="Take keys that dragoman keys create made in the store, too. Clients need a key.",
+        ),
+    ] = False,
     store: Annotated[
         str,
         typer.Option(
@@ -201,7 +208,7 @@ def serve(
     with _show_logs(calls=log):
         auth = _read_keys(keys or [], key_file)
         # Without keys the server itself allows only the names of this machine.
-        if (host_names := list(hosts or ())) == [] and auth is not None:
+        if (host_names := list(hosts or ())) == [] and (auth is not None or stored_keys):
             host_names = _list_host_names(host)
         # Modules may print while they are imported; standard output is for the greeting.
         with redirect_stdout(sys.stderr):
@@ -211,6 +218,7 @@ def serve(
                 {
                     "store": store if store != "none" else None,
                     "auth": auth,
+                    "stored_keys": stored_keys,
                     "hosts": host_names,
                     "origins": origins or (),
                     "policy": _make_policy(on_disconnect),
