@@ -117,6 +117,7 @@ class RecordingIndex:
         digest = _digest(key)
         recorded = self._by_digest.get(digest, [])
         final = [recording for recording in recorded if recording.is_final]
+        # A client that tried again was answered by a later recording.
         candidates = final if final or only_final else recorded
         if not candidates:
             return None
