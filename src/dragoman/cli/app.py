@@ -10,18 +10,25 @@ import typer
 
 from dragoman.cli.catalogue import models, providers, pull
 from dragoman.cli.chat import chat
+from dragoman.cli.chat_options import ChatCommand
+from dragoman.cli.completion import completion
 from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
+from dragoman.cli.fragments import FRAGMENTS
 from dragoman.cli.generate import generate
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
+from dragoman.cli.plugins import PLUGINS, find_command_group
 from dragoman.cli.runs import attach, cancel, list_runs, retry
 from dragoman.cli.runs import show as show_run
+from dragoman.cli.schema_shorthand import dsl
 from dragoman.cli.serve import serve
+from dragoman.cli.template_commands import TEMPLATES
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
+from dragoman.cli.tool_choices import TOOLS
 from dragoman.cli.ui import ui
 from dragoman.cli.worker import worker
 
@@ -52,11 +59,14 @@ _memory = typer.Typer(
 _runs = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The runs in a log: durable and other ones."
 )
+_schemas = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="JSON Schemas in short, for --schema."
+)
 _threads = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The conversations of chat --thread."
 )
 
-app.command()(chat)
+app.command(cls=ChatCommand)(chat)
 app.command()(generate)
 app.command()(providers)
 app.command()(models)
@@ -67,6 +77,7 @@ app.command()(serve)
 app.command()(ui)
 app.command()(worker)
 app.command()(mcp)
+app.command()(completion)
 _embed.command()(create)
 _embed.command()(search)
 _embed.command()(text)
@@ -87,6 +98,12 @@ _threads.command(name="search")(search_threads)
 app.add_typer(_threads, name="threads")
 _memory.command()(index)
 app.add_typer(_memory, name="memory")
+app.add_typer(TEMPLATES, name="templates")
+app.add_typer(FRAGMENTS, name="fragments")
+app.add_typer(TOOLS, name="tools")
+_schemas.command()(dsl)
+app.add_typer(_schemas, name="schemas")
+app.add_typer(PLUGINS, name="plugins")
 
 
 _NAMES = (
@@ -102,7 +119,12 @@ def add_chat(words: Sequence[str]) -> list[str]:
     `chat`, is one of `chat`. A word that is nearly a command is not taken for a prompt."""
     first = words[0] if words else "--help"
     is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
-    if first in _NAMES or is_slip:
+    if first in _NAMES:
+        return [*words]
+    if (group := find_command_group(first)) is not None:
+        app.add_typer(group, name=first)
+        return [*words]
+    if is_slip:
         return [*words]
     return ["chat", *words]
 

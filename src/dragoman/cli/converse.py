@@ -24,7 +24,7 @@ from dragoman.cli.send_prompt import RunChoices, make_asker, send_and_ask
 from dragoman.cli.terminal import echo, report, to_one_line
 from dragoman.cli.threads import OpenThread, describe_last_message, open_thread
 from dragoman.errors import DragomanError, SettingsError
-from dragoman.json_bytes import Json
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Message
 from dragoman.model.resolve_model import ModelString, parse_model_string
 from dragoman.providers.keys import find_key
@@ -58,7 +58,7 @@ class _Conversation:
         self.warm: set[str] = set()
         self.ended = False
 
-    async def send(self, line: str, *, schema: Json | None, verbose: bool) -> None:
+    async def send(self, line: str, *, schema: JsonMap | None, verbose: bool) -> None:
         """Sends a prompt of the conversation at the terminal, and asks for what the answer waits
         for. An answer that was stopped or failed stays in the history as far as it was shown. If
         the model said nothing, neither it nor the prompt stays."""
@@ -92,7 +92,7 @@ def converse(
     screen: Screen,
     *,
     thread: str | None = None,
-    schema: Json | None = None,
+    schema: JsonMap | None = None,
     verbose: bool = False,
 ) -> int:
     """Reads prompts and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line.
@@ -108,7 +108,7 @@ async def _run_conversation(
     screen: Screen,
     *,
     thread: str | None,
-    schema: Json | None,
+    schema: JsonMap | None,
     verbose: bool,
 ) -> None:
     """Runs the conversation in an event loop."""
