@@ -99,8 +99,10 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Llm]:
 
 @pytest.fixture(scope="session", autouse=True)
 def data_home(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Gives commands a folder for threads: no test reads or writes those of whoever runs it."""
+    """Gives commands folders for threads and settings: no test reads or writes those of whoever
+    runs it."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from dragoman.errors import HistoryError, StoreError
@@ -27,6 +27,7 @@ from dragoman.memory.sql_tables import MIGRATIONS, metadata
 from dragoman.message import DataPart, Message, ToolResultPart
 from dragoman.sql.engine import open_engine
 from dragoman.sql.migrate import migrate
+from dragoman.sql.prepared import PreparedStatement
 
 pytestmark = pytest.mark.anyio
 
@@ -114,29 +115,26 @@ async def test_a_body_that_is_replaced_is_gone(shared_url: str) -> None:
 
 
 class Statements:
-    """The statements that a store runs."""
+    """The statements that stores run."""
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.writes: list[tuple[str, int]] = []
-        event.listen(store.database._write_engine, "before_cursor_execute", self._note)
+        run = PreparedStatement._run
 
-    def _note(
-        self,
-        _connection: Any,
-        _cursor: Any,
-        statement: str,
-        parameters: Any,
-        _context: Any,
-        many: bool,
-    ) -> None:
-        self.writes.append((statement, len(parameters) if many else 1))
+        def note(statement: Any, connection: Any, compiled: Any, rows: Any) -> Any:
+            self.writes.append((compiled.text, len(rows)))
+            return run(statement, connection, compiled, rows)
+
+        monkeypatch.setattr(PreparedStatement, "_run", note)
 
 
-async def test_saving_a_turn_writes_what_is_new_alone(shared_url: str) -> None:
+async def test_saving_a_turn_writes_what_is_new_alone(
+    shared_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However long the thread is, a message costs the same few statements, with one row in each."""
-    async with opened(shared_url) as (memory, store):
+    async with opened(shared_url) as (memory, _):
         await memory.save(messages(*range(5)), "t")
-        noted = Statements(store)
+        noted = Statements(monkeypatch)
         await memory.save(messages(1000), "t")
         few = noted.writes[:]
         await memory.save(messages(*range(10, 900)), "t")
@@ -182,7 +180,9 @@ def plan(connection: Connection, query: MessageQuery) -> str:
     is_sqlite = connection.dialect.name == "sqlite"
     dialect = sqlite.dialect() if is_sqlite else postgresql.dialect()
     statement, values = make_selection(connection, query)
-    sql = statement.params(values).compile(dialect=dialect, compile_kwargs={"literal_binds": True})
+    sql = statement.statement.params(values).compile(
+        dialect=dialect, compile_kwargs={"literal_binds": True}
+    )
     if is_sqlite:
         return "\n".join(row[3] for row in connection.execute(text(f"EXPLAIN QUERY PLAN {sql}")))
     return "\n".join(

@@ -29,7 +29,7 @@ from dragoman.orchestration import DefaultStreamingOrchestrator, StreamingIterat
 from dragoman.runs import RunLog, Runs, open_log, visible
 from dragoman.runs.memory_log import MemoryLog
 from dragoman.runs.sql_log import SqlLog
-from dragoman.sql.writer import Writer
+from dragoman.sql.work_queue import WorkQueue
 from dragoman.tools import handoff
 from dragoman.tools.outbox import Outbox
 from support.model import agent, call, says
@@ -288,7 +288,7 @@ async def test_a_hurried_change_does_not_wait_for_others() -> None:
         batches.append(list(works))
         return works
 
-    writer = Writer(commit, name="test", closed=RuntimeError, pause=30.0)
+    writer = WorkQueue(commit, name="test", closed=RuntimeError, shares=True, pause=30.0)
     async with asyncio.timeout(10):
         assert await writer.do(1) == 1
         # One that waits already, and one that comes later.

@@ -28,8 +28,10 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
 
     from dragoman.cli.app import add_chat, app
     from dragoman.cli.completion import prepare_completion
+    from dragoman.cli.keys import make_key_reader
     from dragoman.cli.terminal import find_exit_code, report
     from dragoman.errors import DragomanError
+    from dragoman.providers.keys import use_stored_keys
 
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         # A character that the terminal cannot encode must not end an answer.
@@ -38,7 +40,8 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
     try:
         # `serve --processes` needs the arguments for its processes.
         words = add_chat(sys.argv[1:] if arguments is None else arguments)
-        return app(words, prog_name="dragoman", standalone_mode=False, obj=words) or 0
+        with use_stored_keys(make_key_reader()):
+            return app(words, prog_name="dragoman", standalone_mode=False, obj=words) or 0
     except (DragomanError, TyperException) as error:
         report(error)
         return find_exit_code(error)

@@ -16,6 +16,7 @@ from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.fragments import FRAGMENTS
 from dragoman.cli.generate import generate
+from dragoman.cli.keys import KEYS
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
@@ -104,6 +105,7 @@ app.add_typer(TOOLS, name="tools")
 _schemas.command()(dsl)
 app.add_typer(_schemas, name="schemas")
 app.add_typer(PLUGINS, name="plugins")
+app.add_typer(KEYS, name="keys")
 
 
 _NAMES = (
@@ -112,12 +114,17 @@ _NAMES = (
     *(str(group.name) for group in app.registered_groups),
 )
 """What may stand first on a command line."""
+_USUAL = dict.fromkeys(("keys", "templates", "fragments", "tools", "plugins"), "list")
+"""Group → the command that it runs if none is given."""
 
 
 def add_chat(words: Sequence[str]) -> list[str]:
     """Returns the words of a command line. One that begins with a prompt, or with an option of
-    `chat`, is one of `chat`. A word that is nearly a command is not taken for a prompt."""
+    `chat`, is one of `chat`. A word that is nearly a command is not taken for a prompt. A group
+    that lists something does so without a command of its own."""
     first = words[0] if words else "--help"
+    if first in _USUAL and not _names_command(words[1:]):
+        return [first, _USUAL[first], *words[1:]]
     is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
     if first in _NAMES:
         return [*words]
@@ -127,6 +134,11 @@ def add_chat(words: Sequence[str]) -> list[str]:
     if is_slip:
         return [*words]
     return ["chat", *words]
+
+
+def _names_command(words: Sequence[str]) -> bool:
+    """True if the words after a group begin with a command, or ask for help."""
+    return bool(words) and (words[0] in ("--help", "-h") or not words[0].startswith("-"))
 
 
 def _version(wanted: bool) -> None:
@@ -163,7 +175,10 @@ def dragoman(
     dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman mcp myagent:agent                 serve your agent to MCP clients
+    dragoman -f notes.md -a photo.jpg "Sum up"  text and files before a prompt; -t NAME: a template
+    dragoman keys set openai                   store a provider's key, used after the environment
     dragoman providers                         list the providers and what each can do
+    dragoman completion bash                   complete commands and names; also for zsh and fish
 
     \b
     A model is written provider, or provider:model. DRAGOMAN_MODEL holds the default.

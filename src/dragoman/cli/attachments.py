@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from dragoman.cli.config_folder import find_config_folder
+from dragoman.cli.config_files import find_config_folder
 from dragoman.cli.prompt import is_text, to_content
 from dragoman.errors import InvalidRequestError
 from dragoman.message import Content, DataPart, TextPart

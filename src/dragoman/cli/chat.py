@@ -224,10 +224,10 @@ def chat(
             raise typer.BadParameter("goes with no template or conversation", param_hint="--save")
         draft.save(save)
         return 0
-    asked = draft.template
+    prompt_options = draft.template
     json_schema = draft.load_schema()
-    if asked.model:
-        model = asked.model
+    if prompt_options.model:
+        model = prompt_options.model
     elif thread is not None or again:
         model, base_url = _find_model_of_thread(store, thread, model, base_url)
     if base_url is None:
@@ -241,9 +241,14 @@ def chat(
     from dragoman.providers.keys import find_key
     from dragoman.request import Settings
 
-    settings, fields = sort_options(asked.options, Settings())
+    settings, fields = sort_options(prompt_options.options, Settings())
     user_tools = choose_tools(
-        ToolChoice(asked.tools, asked.tools_module, asked.functions, tools_approve)
+        ToolChoice(
+            prompt_options.tools,
+            prompt_options.tools_module,
+            prompt_options.functions,
+            tools_approve,
+        )
     )
     # A missing key is reported before anything is read or typed.
     find_key(providers.get(parse_model_string(model or "local").provider))
@@ -270,7 +275,7 @@ def chat(
     if converses and json:
         raise typer.BadParameter("needs a prompt", param_hint="--json")
     # JSON is printed when it is complete, so thinking before it would only be in the way.
-    cuts = asked.extract or asked.extract_last
+    cuts = prompt_options.extract or prompt_options.extract_last
     if json or ((json_schema is not None or cuts) and not converses):
         thinking = False
     screen = Screen(colour=color, thinking=thinking, markdown=md)
@@ -288,7 +293,7 @@ def chat(
             screen,
             thread=thread,
             schema=json_schema,
-            cut=partial(extract_code, last=asked.extract_last) if cuts else None,
+            cut=partial(extract_code, last=prompt_options.extract_last) if cuts else None,
             verbose=verbose,
             json=json,
         )

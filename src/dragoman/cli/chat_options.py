@@ -172,22 +172,22 @@ MarkdownOption = Annotated[
 class Draft:
     """What a command line asks, with the template that it names."""
 
-    def __init__(self, prompt: str, own: Template, source: str | None, params: Pairs) -> None:
+    def __init__(self, prompt: str, options: Template, source: str | None, params: Pairs) -> None:
         """Creates the draft.
 
         Args:
             prompt: what the user wrote.
-            own: the other options.
+            options: the other options.
             source: the template to use, as `-t`; None for none.
             params: variables of the template.
 
         Raises:
             BadParameter: the template does not exist, or is broken.
         """
-        self._prompt, self._own = prompt, own
+        self._prompt, self._own = prompt, options
         self._params = {name: parse_option(value) for name, value in pair(params)}
         self._base = None if source is None else load_template(source)
-        self.template = own if self._base is None else merge_templates(self._base, own)
+        self.template = options if self._base is None else merge_templates(self._base, options)
         """The options of template and command line together."""
         if self._params and self._base is None:
             raise typer.BadParameter("needs a template, -t", param_hint="--param")
@@ -262,7 +262,8 @@ def make_template(
     """
     options = {name: parse_option(value) for name, value in pair(option)}
     options |= {name: value for name, value in settings.items() if value is not None}
-    given = {name: value for name, value in fields.items() if value}
+    filled_fields = {name: value for name, value in fields.items() if value}
     return msgspec.convert(
-        {**given, "options": options, "attachment_types": dict(pair(attachment_type))}, Template
+        {**filled_fields, "options": options, "attachment_types": dict(pair(attachment_type))},
+        Template,
     )

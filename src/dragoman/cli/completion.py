@@ -53,15 +53,15 @@ def prepare_completion(environment: MutableMapping[str, str] = os.environ) -> No
 
     completion_init()
     for name in ("COMP_WORDS", "_TYPER_COMPLETE_ARGS"):
-        program, space, rest = _split_program(environment.get(name, ""))
-        if rest.startswith("-"):
-            environment[name] = f"{program}{space}chat{space}{rest}"
+        program, space, following = _split_program(environment.get(name, ""))
+        if following.startswith("-"):
+            environment[name] = f"{program}{space}chat{space}{following}"
             environment["COMP_CWORD"] = str(int(environment.get("COMP_CWORD", "1")) + 1)
 
 
-def _split_program(words: str) -> tuple[str, str, str]:
+def _split_program(line: str) -> tuple[str, str, str]:
     """Returns the first word of a command line, what follows it, and the rest."""
-    match = re.match(r"(\S*)(\s*)(.*)", words, re.DOTALL)
+    match = re.match(r"(\S*)(\s*)(.*)", line, re.DOTALL)
     assert match is not None
     return match[1], match[2], match[3]
 

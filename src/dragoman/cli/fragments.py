@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.attachments import find_fragment_file, read_text
-from dragoman.cli.config_folder import find_config_folder, write_private
+from dragoman.cli.config_files import find_config_folder, write_file
 from dragoman.cli.terminal import echo, to_one_line
 
 __all__ = ["FRAGMENTS", "list_fragments"]
@@ -41,7 +41,7 @@ def _find_file(name: str, *, exists: bool = True) -> Path:
 def list_fragments() -> list[Path]:
     """Returns the files of all stored texts, by name."""
     folder = find_config_folder() / "fragments"
-    return sorted(path for path in folder.glob("*") if not path.name.endswith(".new"))
+    return sorted(path for path in folder.glob("*") if not path.name.startswith("."))
 
 
 @FRAGMENTS.command(name="set")
@@ -56,7 +56,7 @@ def set_fragment(
     dragoman -f style -f draft.md "Correct the draft."
     """
     path = _find_file(name, exists=False)
-    write_private(path, read_text(source, "SOURCE").encode())
+    write_file(path, read_text(source, "SOURCE"))
 
 
 @FRAGMENTS.command(name="list")

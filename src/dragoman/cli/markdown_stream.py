@@ -53,11 +53,11 @@ class MarkdownStream:
         """Takes the next piece of the text."""
         text = text.translate(_CONTROL)
         if "\n" in text:
-            *lines, rest = ("".join(self._pieces) + text).split("\n")
+            *lines, last_line = ("".join(self._pieces) + text).split("\n")
             self._pieces = []
             for line in lines:
                 self._add_line(line)
-            text = rest
+            text = last_line
         if text:
             self._pieces.append(text)
             if self._has_blank and not self._fence and not self._pieces[0][0].isspace():

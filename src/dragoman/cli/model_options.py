@@ -86,9 +86,11 @@ def _change_setting(settings: Settings, name: str, value: Scalar) -> Settings:
         decoded = int(value)
     if name == "stop" and isinstance(decoded, str):
         decoded = [decoded]
-    kind = next(field.type for field in msgspec.structs.fields(Settings) if field.name == name)
+    field_type = next(
+        field.type for field in msgspec.structs.fields(Settings) if field.name == name
+    )
     try:
-        decoded = msgspec.convert(decoded, kind)
+        decoded = msgspec.convert(decoded, field_type)
         settings = msgspec.structs.replace(settings, **{name: decoded})
     except (msgspec.ValidationError, SettingsError) as error:
         raise typer.BadParameter(f"{name} {value!r}: {error}", param_hint=_HINT) from error

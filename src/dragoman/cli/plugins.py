@@ -113,7 +113,7 @@ def load_by_prefix(loaders: _Loaders, source: str, option: str) -> Any:
     Raises:
         BadParameter: no plug-in has the prefix, or the plug-in fails.
     """
-    prefix, _, rest = source.partition(":")
+    prefix, _, argument = source.partition(":")
     by_prefix: dict[str, Callable[[str], Any]] = {}
     for _, plugin in load_plugins():
         by_prefix = {**getattr(plugin, loaders), **by_prefix}
@@ -124,7 +124,7 @@ def load_by_prefix(loaders: _Loaders, source: str, option: str) -> Any:
             param_hint=option,
         )
     try:
-        return by_prefix[prefix](rest)
+        return by_prefix[prefix](argument)
     # Somebody else's code may raise anything.
     except Exception as error:
         raise typer.BadParameter(
@@ -132,11 +132,11 @@ def load_by_prefix(loaders: _Loaders, source: str, option: str) -> Any:
         ) from error
 
 
-def find_command_group(word: str) -> typer.Typer | None:
+def find_command_group(name: str) -> typer.Typer | None:
     """Returns the commands of the plug-in that has a name, or None."""
-    if not word.replace("-", "_").isidentifier() or word not in list_plugin_names():
+    if not name.replace("-", "_").isidentifier() or name not in list_plugin_names():
         return None
-    return next((plugin.commands for _, plugin in load_plugins(word)), None)
+    return next((plugin.commands for _, plugin in load_plugins(name)), None)
 
 
 PLUGINS = typer.Typer(

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.config_folder import find_config_folder
+from dragoman.cli.config_files import find_config_folder
 from dragoman.cli.templates import (
     Template,
     find_template_file,

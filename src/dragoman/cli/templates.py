@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import typer
 
-from dragoman.cli.config_folder import find_config_folder, write_private
+from dragoman.cli.config_files import find_config_folder, write_file
 from dragoman.cli.model_options import Scalar
 
 __all__ = [
@@ -263,7 +263,7 @@ def save_template(name: str, template: Template) -> Path:
 
     Raises:
         BadParameter: it is no name of a template, or its text has a `$` that is no variable.
-        OSError: it cannot be written.
+        SettingsError: it cannot be written.
     """
     for text in (template.prompt, template.system):
         _list_variables(text)
@@ -274,7 +274,7 @@ def save_template(name: str, template: Template) -> Path:
     }
     types = {_make_absolute(key): value for key, value in template.attachment_types.items()}
     saved = msgspec.structs.replace(template, attachment_types=types, **cast("Any", files))
-    write_private(path, dump_template(saved).encode())
+    write_file(path, dump_template(saved))
     return path
 
 

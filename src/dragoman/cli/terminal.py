@@ -136,6 +136,10 @@ EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
 counts."""
 
 _OPTION_NAMES = (
+    (
+        ": set this environment variable",
+        ": run dragoman keys set, or set this environment variable",
+    ),
     (", or pass api_key=", ""),
     ("pass base_url=", "give --base-url"),
     ("(auth=)", "(--key)"),

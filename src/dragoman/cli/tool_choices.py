@@ -50,16 +50,16 @@ def choose_tools(choice: ToolChoice) -> list[Tool]:
     tools = module_tools if not choice.names else _find_named(choice.names, module_tools)
     if choice.functions:
         tools = [*tools, *_run_functions(choice.functions)]
-    unique = list({each_tool.name: each_tool for each_tool in tools}.values())
+    unique = list({chosen_tool.name: chosen_tool for chosen_tool in tools}.values())
     if not choice.approves:
         return unique
-    return [msgspec.structs.replace(chosen, requires_approval=True) for chosen in unique]
+    return [msgspec.structs.replace(chosen_tool, requires_approval=True) for chosen_tool in unique]
 
 
 def _find_named(names: Iterable[str], module_tools: Sequence[Tool]) -> list[Tool]:
     """Returns tools by their names: of the module, of another one, or of plug-ins, which are loaded
     only if the module lacks one."""
-    by_name = {found.name: found for found in module_tools}
+    by_name = {module_tool.name: module_tool for module_tool in module_tools}
     if any(":" not in name and name not in by_name for name in names):
         by_name = {**dict(_load_plugin_tools()), **by_name}
     return [_find_tool(name, by_name) for name in names]
@@ -107,12 +107,12 @@ def _make_tool(source: Callable[..., Any] | Tool, option: str) -> Tool:
     if not isfunction(source):
         raise typer.BadParameter(f"{source!r:.100} is no tool and no function", param_hint=option)
     try:
-        made: Tool = tool(source)
+        new_tool: Tool = tool(source)
         # The schema is built when it is read.
-        _ = made.spec
+        _ = new_tool.spec
     except ToolError as error:
         raise typer.BadParameter(str(error), param_hint=option) from error
-    return made
+    return new_tool
 
 
 def read_functions(arguments: Iterable[str]) -> str:
@@ -209,10 +209,13 @@ def list_tools(
         from dragoman.cli.modules import find_tools, load_module
 
         module_tools = find_tools(tools, load_module(tools, "--tools"), "--tools")
-        listed |= {found.name: found for found in module_tools}
+        listed |= {module_tool.name: module_tool for module_tool in module_tools}
     if functions:
-        listed |= {made.name: made for made in _run_functions(read_functions(functions))}
-    specs = [found.spec for found in listed.values()]
+        listed |= {
+            function_tool.name: function_tool
+            for function_tool in _run_functions(read_functions(functions))
+        }
+    specs = [listed_tool.spec for listed_tool in listed.values()]
     if json:
         echo_json([msgspec.to_builtins(spec) for spec in specs])
         return

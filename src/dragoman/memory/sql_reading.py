@@ -37,6 +37,7 @@ from dragoman.memory.stored_message import to_microseconds, unpack
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, find_spans
 from dragoman.memory.thread_rules import split_words
 from dragoman.message import Message
+from dragoman.sql.prepared import PreparedStatement
 
 __all__ = [
     "THREAD_COLUMNS",
@@ -99,9 +100,12 @@ def load_thread_row(row: Any) -> Thread:
 
 def select_threads(connection: Connection, query: ThreadQuery) -> list[Thread]:
     """Reads by SQL the threads that a query finds."""
+    ids = query.ids or ()
     values = _without_none(
         {
-            "ids": query.ids and list(query.ids),
+            # One id is what every turn of a conversation asks for.
+            "thread_id": ids[0] if len(ids) == 1 else None,
+            "ids": [*ids] if len(ids) > 1 else None,
             "resource_id": query.resource_id,
             "limit": query.limit,
             "offset": query.offset or None,
@@ -109,7 +113,10 @@ def select_threads(connection: Connection, query: ThreadQuery) -> list[Thread]:
     )
     if query.ids is not None and not query.ids:
         return []
-    statement = _thread_selection(frozenset(values), query.newest_first)
+    selection = _thread_selection(frozenset(values), query.newest_first)
+    if not query.metadata:
+        return [load_thread_row(row) for row in selection.rows(connection, values)]
+    statement = selection.statement
     for number, (name, value) in enumerate(query.metadata.items()):
         statement = statement.where(
             _metadata_condition(connection.dialect.name, number, name, value)
@@ -118,16 +125,18 @@ def select_threads(connection: Connection, query: ThreadQuery) -> list[Thread]:
 
 
 @lru_cache(64)
-def _thread_selection(names: frozenset[str], newest_first: bool) -> Select[Any]:
+def _thread_selection(names: frozenset[str], newest_first: bool) -> PreparedStatement:
     """Returns the SELECT statement for a thread query with parameters of these names."""
     statement = select(*THREAD_COLUMNS)
+    if "thread_id" in names:
+        statement = statement.where(threads.c.thread_id == bindparam("thread_id"))
     if "ids" in names:
         statement = statement.where(threads.c.thread_id.in_(bindparam("ids", expanding=True)))
     if "resource_id" in names:
         statement = statement.where(threads.c.resource_id == bindparam("resource_id"))
     order = (threads.c.changed_at, threads.c.thread_id)
     statement = statement.order_by(*[key.desc() for key in order] if newest_first else order)
-    return _add_limit(statement, names)
+    return PreparedStatement(_add_limit(statement, names))
 
 
 def select_branches(connection: Connection, thread_id: str) -> dict[int, Branch]:
@@ -155,14 +164,16 @@ def select_messages(connection: Connection, query: MessageQuery) -> list[StoredM
     data: Mapping[int, Sequence[bytes]] = {}
     # Files are read after their messages: one that was deleted meanwhile is missing then.
     for _ in range(_READ_ATTEMPTS):
-        rows = connection.execute(statement, values).all()
+        rows = statement.rows(connection, values)
         data = _load_files(connection, [row.body_id for row in rows if row.files])
         if all(len(data[row.body_id]) == row.files for row in rows):
             break
     return [_load_message(row, data[row.body_id], damaged=query.damaged) for row in rows]
 
 
-def make_selection(connection: Connection, query: MessageQuery) -> tuple[Select[Any], JsonMap]:
+def make_selection(
+    connection: Connection, query: MessageQuery
+) -> tuple[PreparedStatement, JsonMap]:
     """Returns the SELECT statement for a message query and the values of its parameters."""
     spans: JsonMap = {}
     if query.thread_id is not None:
@@ -193,7 +204,9 @@ def make_selection(connection: Connection, query: MessageQuery) -> tuple[Select[
 
 
 @lru_cache(256)
-def _message_selection(dialect: str, names: frozenset[str], newest_first: bool) -> Select[Any]:
+def _message_selection(
+    dialect: str, names: frozenset[str], newest_first: bool
+) -> PreparedStatement:
     """Returns the SELECT statement for a message query with parameters of these names. Cached,
     because building one takes longer than running it.
 
@@ -220,7 +233,7 @@ def _message_selection(dialect: str, names: frozenset[str], newest_first: bool) 
     chosen = _add_limit(_add_order(rows, messages.c, names, newest_first), names).subquery("found")
     columns = select(*[chosen.c[name] for name in _MESSAGE_COLUMNS], bodies.c.body, bodies.c.files)
     joined = columns.join(bodies, bodies.c.body_id == chosen.c.body_id)
-    return _add_order(joined, chosen.c, names, newest_first)
+    return PreparedStatement(_add_order(joined, chosen.c, names, newest_first))
 
 
 def span_condition(names: Collection[str]) -> ColumnElement[bool]:

@@ -29,6 +29,7 @@ from dragoman.memory.stored_message import Packed, digest_data, to_microseconds
 from dragoman.memory.thread import Branch, Span, Thread, find_spans
 from dragoman.memory.thread_rules import change_thread
 from dragoman.sql.engine import DIALECTS
+from dragoman.sql.prepared import PreparedStatement
 
 __all__ = ["delete_messages", "delete_thread", "save"]
 
@@ -42,21 +43,21 @@ class Statements(NamedTuple):
     """The statements of every batch. Built once, because building one costs as much as running
     it."""
 
-    make: Any
+    make: PreparedStatement
     """Creates a thread if it does not exist."""
-    take: Any
+    take: PreparedStatement
     """Locks and reads a thread, and reserves positions."""
-    write: Any
+    write: PreparedStatement
     """Updates a thread."""
-    bodies: Any
+    bodies: PreparedStatement
     """Writes bodies that are missing."""
-    files: Any
+    files: PreparedStatement
     """Writes file contents that are missing."""
-    attachments: Any
+    attachments: PreparedStatement
     """Links bodies to their files."""
-    messages: Any
+    messages: PreparedStatement
     """Writes messages, skipping those whose ids their branch already has."""
-    replace: Any
+    replace: PreparedStatement
     """Replaces messages at their positions."""
 
 
@@ -82,33 +83,46 @@ def _make_statements(dialect: str) -> Statements:
         "body_id": body,
         **{name: bindparam(f"_{name}") for name in ("created_at", "made_at", "turn")},
     }
-    return Statements(
-        insert_into(threads).on_conflict_do_nothing().returning(threads.c.thread_id),
+    make = insert_into(threads).on_conflict_do_nothing().returning(threads.c.thread_id)
+    take = (
         update(threads)
         .where(is_thread)
         .values(
             end=threads.c.end + bindparam("_count"),
             **{name: bindparam(f"_{name}") for name in _TIME_COLUMNS},
         )
-        .returning(*THREAD_COLUMNS, threads.c.end),
+        .returning(*THREAD_COLUMNS, threads.c.end)
+    )
+    write = (
         update(threads)
         .where(is_thread)
-        .values({name: bindparam(f"_{name}") for name in thread_columns}),
-        insert_into(bodies).on_conflict_do_nothing(),
-        insert_into(files).on_conflict_do_nothing(),
-        insert_into(attachments)
-        .values(body_id=body, number=bindparam("_number"), digest=bindparam("_file"))
-        .on_conflict_do_nothing(),
-        insert_into(messages)
-        .values({**key_values, **other_values})
-        .on_conflict_do_nothing()
-        .execution_options(preserve_rowcount=True),
+        .values({name: bindparam(f"_{name}") for name in thread_columns})
+    )
+    attach = insert_into(attachments).values(
+        body_id=body, number=bindparam("_number"), digest=bindparam("_file")
+    )
+    replace = (
         update(messages)
         .where(
             messages.c.thread_id == key_values["thread_id"],
             messages.c.position == key_values["position"],
         )
-        .values(other_values),
+        .values(other_values)
+    )
+    return Statements(
+        PreparedStatement(make, columns=threads.c.keys()),
+        PreparedStatement(take),
+        PreparedStatement(write),
+        PreparedStatement(
+            insert_into(bodies).on_conflict_do_nothing(),
+            columns=("digest", "body", "text", "files", "embedded"),
+        ),
+        PreparedStatement(insert_into(files).on_conflict_do_nothing(), columns=("digest", "data")),
+        PreparedStatement(attach.on_conflict_do_nothing()),
+        PreparedStatement(
+            insert_into(messages).values({**key_values, **other_values}).on_conflict_do_nothing()
+        ),
+        PreparedStatement(replace),
     )
 
 
@@ -138,7 +152,7 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
                 thread.id, branch.number, branches_by_number | {branch.number: branch}
             )
     if thread != stored_thread:
-        connection.execute(statements.write, _thread_row(thread))
+        statements.write.write(connection, [_thread_row(thread)])
     if batch.messages:
         _write_bodies(connection, statements, parts)
         first = end - len(parts) + 1
@@ -172,7 +186,7 @@ def _write_messages(
     if len(spans) > 1:  # a message of another branch may have the place: no index tells of it
         shown_rows = _find_shown(connection, rows, spans)
     new_rows = [row for row in rows if row["_message_id"] not in shown_rows]
-    if new_rows and connection.execute(statements.messages, new_rows).rowcount != len(new_rows):
+    if new_rows and statements.messages.write(connection, new_rows) != len(new_rows):
         shown_rows = _find_shown(connection, rows, spans)
     replaced_rows = [
         {**row, "_position": shown.position, "_body_id": shown.body_id}
@@ -180,7 +194,7 @@ def _write_messages(
         if (shown := shown_rows.get(row["_message_id"])) and shown.position != row["_position"]
     ]
     if replaced_rows:
-        connection.execute(statements.replace, replaced_rows)
+        statements.replace.write(connection, replaced_rows)
         _release_bodies(connection, [row["_body_id"] for row in replaced_rows])
 
 
@@ -224,15 +238,15 @@ def _take_positions(
     be, the last reserved position, and the thread as it is stored now."""
     times = {"_updated_at": dump_date(batch.at), "_changed_at": to_microseconds(batch.at)}
     reserved = {"_thread_id": batch.thread_id, "_count": len(batch.messages), **times}
-    row = connection.execute(statements.take, reserved).first()
+    row = statements.take.row(connection, reserved)
     if row is not None:
         stored_thread = load_thread_row(row)
         return change_thread(batch, stored_thread), row.end, stored_thread
     thread = change_thread(batch, None)
     columns = {name.removeprefix("_"): value for name, value in _thread_row(thread).items()}
     new_row = {**columns, "created_at": dump_date(batch.at), "end": 0}
-    is_new = connection.execute(statements.make, new_row).first() is not None
-    row = connection.execute(statements.take, reserved).one()
+    is_new = statements.make.row(connection, new_row) is not None
+    row = statements.take.rows(connection, reserved)[0]
     stored_thread = load_thread_row(row)
     # Another process may have created the thread meanwhile: its rules then apply to this batch.
     if not is_new:
@@ -312,20 +326,20 @@ def _write_bodies(connection: Connection, statements: Statements, parts: Sequenc
     parts_by_digest = {
         row["digest"]: (row, attached) for row, attached in sorted(parts, key=_part_digest)
     }
-    connection.execute(statements.bodies, [row for row, _ in parts_by_digest.values()])
+    statements.bodies.write(connection, [row for row, _ in parts_by_digest.values()])
     data = {
         digest_data(item): item for _, attached in parts_by_digest.values() for item in attached
     }
     if not data:
         return
     rows = [{"digest": digest, "data": data[digest]} for digest in sorted(data)]
-    connection.execute(statements.files, rows)
+    statements.files.write(connection, rows)
     uses = [
         {"_digest": digest, "_number": number, "_file": digest_data(item)}
         for digest, (_, attached) in parts_by_digest.items()
         for number, item in enumerate(attached)
     ]
-    connection.execute(statements.attachments, uses)
+    statements.attachments.write(connection, uses)
 
 
 def _part_digest(part: Packed) -> bytes:

@@ -1,14 +1,16 @@
 """Finds a provider's key, and makes the headers of its requests.
 
 Precedence: what the caller gives, then the caller's own mapping, then the environment of the
-process.
+process. The library reads no file. Who runs the process may add one more place where keys are
+looked up after its environment (`use_stored_keys`), as the command line does.
 """
 
 from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -16,7 +18,22 @@ from dragoman.errors import AuthenticationError
 from dragoman.providers.auth import Auth
 from dragoman.providers.provider import Provider
 
-__all__ = ["check_key", "find_auth", "find_key", "request_headers"]
+__all__ = ["check_key", "find_auth", "find_key", "request_headers", "use_stored_keys"]
+
+_readers: list[Callable[[], Mapping[str, str]]] = []
+"""Functions that return the stored keys, by environment variable. Empty unless `use_stored_keys`
+is active."""
+
+
+@contextmanager
+def use_stored_keys(read: Callable[[], Mapping[str, str]]) -> Generator[None]:
+    """Looks up the keys of all providers also in what `read` returns, by environment variable and
+    after the environment of the process. `read` is called when a key is not in the environment."""
+    _readers.append(read)
+    try:
+        yield
+    finally:
+        _readers.remove(read)
 
 
 def find_key(
@@ -39,7 +56,9 @@ def find_key(
     environment_keys = (
         source.get(name) for source in (environment or {}, system) for name in provider.key_names
     )
-    for key in chain((api_key,), environment_keys):
+    readers = _readers if system is os.environ else []
+    stored_keys = (read().get(name) for read in readers for name in provider.key_names)
+    for key in chain((api_key,), environment_keys, stored_keys):
         if key and (key := key.strip()):
             return key
     if not provider.key_names or not provider.key_required:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -22,7 +21,7 @@ from dragoman.errors import DragomanError
 from dragoman.sql.address import create_private_file
 from dragoman.sql.engine import open_engine
 from dragoman.sql.migrate import Migrations, NewerTablesError, migrate
-from dragoman.sql.writer import Writer
+from dragoman.sql.work_queue import WorkQueue
 
 __all__ = ["Database", "Work"]
 
@@ -76,10 +75,12 @@ class Database:
         self._write_engine = open_engine(url, connections=1, writes=True)
         self._read_engine = open_engine(url, connections=_READERS, writes=False)
         thread = f"dragoman-{name.replace(' ', '-')}"
-        self._writer = Writer(
-            self._commit_work, name=thread, closed=self._closed_error, pause=pause
+        self._writer = WorkQueue(
+            self._commit_work, name=thread, closed=self._closed_error, shares=True, pause=pause
         )
-        self._readers = ThreadPoolExecutor(_READERS, f"{thread}-read")
+        self._readers = WorkQueue(
+            self._read, name=f"{thread}-read", closed=self._closed_error, threads=_READERS
+        )
         self._opening = threading.Lock()
         self._opened = False
         self._connection: Connection | None = None
@@ -116,32 +117,31 @@ class Database:
             DragomanError: what the work raised, or the database failed, or it is closed.
         """
 
-        def run_work() -> T:
-            """Runs the read in a transaction of the database, in a thread."""
-            self._open_tables()
-            try:
-                with self._read_engine.connect() as connection:
-                    return work(connection)
-            except SQLAlchemyError as error:
-                raise self._store_error(error) from error
-
-        try:
-            future = self._readers.submit(run_work)
-        except RuntimeError as error:
-            raise self._closed_error() from error
-        return await asyncio.wrap_future(future)
+        return await self._readers.do(work)
 
     async def close(self) -> None:
         """Finishes the work that was submitted, and closes the database's connections and
         threads."""
-        with suppress(RuntimeError):  # it is closed
-            await asyncio.wrap_future(self._readers.submit(self._writer.close))
-        self._readers.shutdown()
+        await asyncio.to_thread(self._close_queues)
         if self._connection is not None:
             self._connection.close()
             self._connection = None
         self._write_engine.dispose()
         self._read_engine.dispose()
+
+    def _close_queues(self) -> None:
+        """Finishes the work that was passed to the database. Blocks until then."""
+        self._writer.close()
+        self._readers.close()
+
+    def _read(self, works: Sequence[Work]) -> list[Any]:
+        """Runs work that reads in a thread of the database. Returns its result."""
+        self._open_tables()
+        try:
+            with self._read_engine.connect() as connection:
+                return _run_works(connection, works)
+        except SQLAlchemyError as error:
+            raise self._store_error(error) from error
 
     def _commit_work(self, works: Sequence[Any]) -> Sequence[Any]:
         """Runs pieces of work in the writer's thread. Returns the result of each, or the exception
