@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -44,6 +46,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
+from dragoman.orchestration.story import MODEL_STEP
 from dragoman.runs import Runs, RunStatus, open_log
 from support.cli import one_line
 from support.durable import Acts, durable_agent
@@ -116,6 +119,42 @@ def test_a_run_that_no_process_drives_has_a_mark(cli: Cli, url: str) -> None:
     asyncio.run(lose())
     assert cli("runs", "list", "--agent", "sales")[1].splitlines()[1].startswith("running*  sales")
     assert cli("runs", "show", "waits")[1].startswith("running*  sales")
+
+
+def test_a_list_reads_no_events_of_runs(
+    cli: Cli, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = json.loads(cli("runs", "list", "--json")[1])
+    over = next(run for run in listed if run["run_id"] == "over")
+    shown = json.loads(cli("runs", "show", "over", "--json")[1])
+    assert (over["cost"], over["calls"] > 0) == (shown["cost"], True)
+    monkeypatch.setattr("dragoman.runs.closing.read_pages", None)
+    assert json.loads(cli("runs", "list", "--json")[1]) == listed
+
+
+def test_the_cost_of_an_old_run_is_read_from_its_events(cli: Cli, url: str) -> None:
+    usage, origin = (
+        Usage(input_tokens=9, output_tokens=1),
+        Origin("anthropic", model="claude-sonnet-4-6"),
+    )
+
+    async def fill() -> None:
+        async with open_log(url) as log:
+            lease = await log.lease("old", "me", 60, token=0)
+            start = MessageStarted("m", Role.MODEL, origin=origin)
+            steps = [RunStarted("old"), StepStarted(f"{MODEL_STEP}0", run_id="old"), start]
+            end = MessageFinished("m", usage=usage, origin=origin)
+            await log.append("old", 0, [*steps, end, RunFinished("old")], lease=lease)
+
+    asyncio.run(fill())
+    before = json.loads(cli("runs", "list", "--json")[1])[0]
+    assert (before["calls"], before["tokens"], before["cost"]) == (1, 10, "0.000042")
+    with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database, database:
+        database.execute("UPDATE dragoman_runs SET calls = NULL, tokens = NULL, cost = NULL")
+    code, out, err = cli("runs", "list", "--json")
+    assert code == 0, err
+    after = json.loads(out)[0]
+    assert (after["calls"], after["cost"]) == (None, "0.000042")
 
 
 def test_ages_have_one_unit() -> None:

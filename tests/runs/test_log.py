@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -16,7 +17,18 @@ from dragoman.errors import (
     RunLogError,
     SettingsError,
 )
-from dragoman.event import Custom, Event, PartDelta, RunError, RunFinished, RunStarted
+from dragoman.event import (
+    Custom,
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    RunError,
+    RunFinished,
+    RunStarted,
+)
+from dragoman.message import Origin, Role, Usage
+from dragoman.request import RunRequest
 from dragoman.runs import RunLog, open_log
 from dragoman.runs.batch import ROW_BYTES
 from dragoman.runs.memory_log import MemoryLog
@@ -208,6 +220,70 @@ async def test_runs_are_listed_the_latest_first(url: str) -> None:
         (status,) = await log.runs(thread_id="b", state="success")
         assert (status.thread_id, status.owner, status.end) == ("b", "me", 2)
         assert status.started_at > 1.6e9
+
+
+async def test_runs_of_callers_are_listed_page_by_page(url: str) -> None:
+    async with open_log(url) as log:
+        for number, caller in enumerate(["ann", "bob", None, "ann", "ann"]):
+            lease = await log.lease(f"r{number}", "me", LONG, token=0, caller=caller)
+            assert await log.lease(f"r{number}", "me", LONG, token=lease.token) == lease
+            await asyncio.sleep(0.002)
+        await log.enqueue("r5", "a", RunRequest(), owner="ann")
+        # Another caller takes a run over: it stays whose it was.
+        await log.lease("r0", "me", 0, token=1)
+        await log.lease("r0", "you", LONG, caller="bob")
+
+        async def listed(*callers: str | None, **how: int) -> list[str]:
+            return [status.run_id for status in await log.runs(callers=callers, **how)]
+
+        assert await listed("ann") == ["r5", "r4", "r3", "r0"]
+        assert [await listed("ann", most=2, skip=skip) for skip in (0, 2, 3, 4)] == [
+            ["r5", "r4"], ["r3", "r0"], ["r0"], []
+        ]  # fmt: skip
+        assert await listed("bob", None) == ["r2", "r1"]
+        assert await listed(None) == ["r2"]
+        assert await listed("nobody") == []
+        assert len(await log.runs(skip=4)) == 2
+
+
+ORIGIN = Origin("anthropic", model="claude-sonnet-4-6")
+
+
+def _usage(sent: int, got: int) -> Usage:
+    return Usage(input_tokens=sent, output_tokens=got)
+
+
+async def test_a_run_says_what_its_model_calls_took(url: str) -> None:
+    usage, free = _usage(1000, 500), _usage(7, 3)
+    first = [MessageStarted("m1", Role.MODEL, origin=ORIGIN), PartDelta("m1", 0, "x")]
+    async with open_log(url) as log:
+        lease = await log.lease("r", "me", LONG, token=0)
+
+        async def append(*events: Event) -> tuple[int | None, int | None, Decimal | None]:
+            end = (await log.status(["r"]))["r"].end
+            await log.append("r", end, events, lease=lease)
+            status = (await log.status(["r"]))["r"]
+            (listed,) = await log.runs()
+            assert (listed.calls, listed.tokens, listed.cost) == (
+                status.calls, status.tokens, status.cost
+            )  # fmt: skip
+            return status.calls, status.tokens, status.cost
+
+        assert await append(*first) == (0, 0, 0)
+        # The model is named at the start of the message alone, in an earlier append.
+        assert await append(MessageFinished("m1", usage=usage)) == (1, 1500, Decimal("0.0105"))
+        # Answers from a cache, those of people, and those that say no tokens do not count.
+        quiet = [
+            MessageFinished("m2", usage=usage, origin=ORIGIN, cached=True),
+            MessageFinished("m3"),
+            MessageFinished("m4", origin=ORIGIN),
+        ]
+        assert await append(*quiet) == (1, 1500, Decimal("0.0105"))
+        both = [MessageFinished(name, usage=usage, origin=ORIGIN) for name in ("m5", "m6")]
+        assert await append(*both) == (3, 4500, Decimal("0.0315"))
+        unknown = MessageFinished("m7", usage=free, origin=Origin("x", model="nobody-knows"))
+        assert await append(unknown) == (4, 4510, None)
+        assert await append(*both, RunFinished("r")) == (6, 7510, None)
 
 
 @pytest.mark.parametrize(

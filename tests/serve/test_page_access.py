@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import gzip
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from dragoman.serve import Key
+from dragoman.request import RunRequest
+from dragoman.serve import Caller, Key
+from dragoman.serve.core.service import JOBS
+from dragoman.serve.page.door import PageEndpoint
 from support.asgi import exchange
 from support.page import HEADER, Page, page_app
 
 pytestmark = pytest.mark.anyio
 ONE, TWO = "one" * 8, "two" * 8
-ROUTES = [
-    ("GET", "/page/agents"), ("GET", "/page/threads"), ("GET", "/page/threads/t"), ("PATCH", "/page/threads/t"), ("DELETE", "/page/threads/t"),
-    ("POST", "/page/threads/t/runs"), ("POST", "/page/plan"), ("GET", "/page/runs"), ("GET", "/page/runs?thread_id=t"), ("GET", "/page/runs/{run}"), ("GET", "/page/runs/{run}/events"),
-    ("POST", "/page/runs/{run}/cancel"), ("GET", "/page/calls"),
-]  # fmt: skip
-"""All but the session's."""
+ID = {"/page/threads": "t", "/page/runs": "{run}"}
+"""Beginning of a path → what stands in it for an id."""
+LISTS = {("GET", "/page/agents"), ("GET", "/page/threads"), ("GET", "/page/runs"), ("GET", "/page/calls")}  # fmt: skip
+"""What everybody may ask and has for each caller only what is the caller's. All else is named by an
+id, and not there for others."""
 BODY = {"thread_id": "t", "model": "openai:gpt-4o", "title": "taken", "resume": [{"interrupt_id": "x", "approved": True}]}  # fmt: skip
+
+
+def list_routes() -> list[tuple[str, str]]:
+    """All routes of the page, as the server has them, but the session's and the files'."""
+    routes: list[tuple[str, str]] = []
+    for route in page_app().routes:
+        if isinstance(getattr(route, "endpoint", None), PageEndpoint) and "session" not in route.path:  # fmt: skip
+            beginning, *rest = re.split("/{.*?}", route.path)
+            path = "".join([beginning, *[f"/{ID[beginning]}{end}" for end in rest]])
+            routes += [(method, path) for method in sorted(route.methods)]
+    return routes
+
+
+ROUTES = list_routes()
 
 
 def body_of(method: str) -> object:
@@ -49,7 +66,8 @@ async def test_no_route_answers_without_a_key(app: Any) -> None:
     for headers in ({}, {"authorization": "Bearer wrongwrong"}, {"cookie": "dragoman_page=x"}):
         for method, path in ROUTES:
             got = await Page(app, headers)(method, path.format(run=run), body_of(method))
-            assert (got.status, got.json["error"]["type"]) == (401, "authentication"), path
+            assert got.status == 401, path
+            assert method == "HEAD" or got.json["error"]["type"] == "authentication"
     assert len((await with_key(app, ONE).get("/page/threads"))["items"]) == 1
 
 
@@ -64,13 +82,13 @@ async def test_two_callers_never_see_each_others_things(app: Any, enter: Any) ->
     before = (await first.get("/page/threads/t"))["messages"]
     for method, path in ROUTES:
         got = await second(method, path.format(run=run), body_of(method))
-        if (method == "GET" and path in ("/page/agents", "/page/threads", "/page/calls")) or path.startswith("/page/runs?") or path == "/page/runs":  # fmt: skip
+        if (method.replace("HEAD", "GET"), path) in LISTS:
             assert got.status == 200
-            assert got.json.get("items", []) == []
+            assert method == "HEAD" or got.json.get("items", []) == []
         else:
             assert got.status == 404, (method, path, got.body)
         assert b"secret" not in got.body
-    for name in ("threads?q=secret", "threads?q=my"):
+    for name in ("threads?q=secret", "threads?q=my", "runs?thread_id=t", f"runs?thread_id={run}"):
         assert (await second.get(f"/page/{name}"))["items"] == []
     # A conversation of the same name is another one.
     await second.start("t", text="hello")
@@ -84,6 +102,54 @@ async def test_two_callers_never_see_each_others_things(app: Any, enter: Any) ->
     inner = status.thread_id.replace("/", "%2F")
     assert (await second("GET", f"/page/threads/{inner}")).status == 404
     assert (await second("GET", f"/page/threads/{status.thread_id}")).status == 404
+
+
+def test_all_routes_are_in_the_table() -> None:
+    assert len(ROUTES) >= 17
+    assert set(ROUTES) >= LISTS
+    assert ("POST", "/page/runs/{run}/cancel") in ROUTES
+
+
+@pytest.mark.parametrize("how", ["revoked key", "revoked cookie", "expired cookie"])
+async def test_no_route_answers_once_a_key_is_gone(how: str) -> None:
+    known = {ONE: Caller("c1", "one"), TWO: Caller("c2", "two")}
+    app = page_app(auth=known.get)
+    async with app.router.lifespan_context(app):
+        run = await with_key(app, ONE).start("t", text="my secret")
+        page = with_key(app, ONE) if how == "revoked key" else await sign_in(app, ONE)
+        assert (await page("GET", "/page/threads/t")).status == 200
+        if how.startswith("revoked"):
+            del known[ONE]
+        else:
+            later = app.state.service.clock() + timedelta(hours=12, seconds=1)
+            for route in app.routes:
+                if isinstance(endpoint := getattr(route, "endpoint", None), PageEndpoint):
+                    endpoint._sessions._clock = lambda: later
+        for method, path in ROUTES:
+            got = await page(method, path.format(run=run), body_of(method))
+            assert got.status == 401, (method, path)
+            assert b"secret" not in got.body
+
+
+async def test_runs_of_a_caller_are_listed_however_many_others_have(app: Any) -> None:
+    first, second = with_key(app, ONE), with_key(app, TWO)
+    run = await first.start("t", text="mine")
+    log = app.state.service.log
+    for number in range(120):
+        await log.lease(f"r{number}", "me", 0, token=0, caller="another")
+    await second.start("t", text="theirs")
+    (entry,) = (await first.get("/page/runs"))["items"]
+    assert (entry["run_id"], entry["agent"], entry["tokens"] > 0) == (run, "a", True)
+    assert len((await first.get("/page/threads"))["items"]) == 1
+    # The jobs that a durable server has in its log are no runs of anybody.
+    await log.enqueue("job", "dragoman.keep", RunRequest(), queue=JOBS, owner=first_owner(app))
+    assert len((await first.get("/page/runs"))["items"]) == 1
+    assert (await first("GET", "/page/runs/job")).status == 404
+
+
+def first_owner(app: Any) -> str:
+    """The id of the caller of the first key."""
+    return Key(ONE, "one").caller.id
 
 
 async def test_without_keys_nobody_needs_one() -> None:
@@ -145,8 +211,6 @@ async def test_a_cookie_expires_and_holds_in_another_process() -> None:
 
 
 async def test_keys_that_a_function_knows_end_when_it_forgets_them() -> None:
-    from dragoman.serve import Caller
-
     known = {ONE: Caller("c1", "one")}
     made = page_app(auth=known.get)
     signed = await sign_in(made, ONE)

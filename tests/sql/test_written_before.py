@@ -3,8 +3,10 @@ server's store."""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,25 @@ async def test_a_log_of_runs_is_read_and_goes_on(url: str) -> None:
         run_id = await runs.start(Agent(scripted()), "Go on.")
         await runs.idle()
         assert (await runs.status(run_id)).state == "success"
+
+
+@pytest.mark.parametrize("url", ["runs"], indirect=True)
+async def test_runs_of_a_servers_conversations_become_those_of_their_callers(url: str) -> None:
+    threads = {"r1": "ann/t", "r2": "f%40h/t", "r3": "plain", "r4": None, "r5": "ann/user/t"}
+    with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database, database:
+        database.executemany(
+            'INSERT INTO dragoman_runs (run_id, thread_id, state, "end", posts, token,'
+            " lease_until, started_at) VALUES (?, ?, 'success', 1, 0, 1, 0, 0)",
+            threads.items(),
+        )
+    async with open_log(url) as log:
+        statuses = await log.status(threads)
+        assert {name: status.caller for name, status in statuses.items()} == {
+            "r1": "ann", "r2": "f@h", "r3": None, "r4": None, "r5": "ann"
+        }  # fmt: skip
+        # What they spent is not known, which is not nothing.
+        assert {(s.calls, s.tokens, s.cost) for s in statuses.values()} == {(None, None, None)}
+        assert len(await log.runs(callers=["ann"])) == 2
 
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)

@@ -65,12 +65,12 @@ def list_runs(
     most = limit if agent is not None else 3 * limit
     wanted: Any = {"state": state, "agent": agent, "thread_id": thread, "most": most}
 
-    async def read_runs(log: RunLog) -> list[tuple[RunStatus, Story]]:
+    async def read_runs(log: RunLog) -> list[tuple[RunStatus, str | None]]:
         found = await log.runs(**wanted)
         statuses = [each for each in found if agent is not None or not _is_job(each)][:limit]
-        return [(status, await _read_story(log, status.run_id)) for status in statuses]
+        return [(status, await _read_cost(log, status)) for status in statuses]
 
-    runs = [(status, _find_cost(story)) for status, story in _run_with_log(log, read_runs)]
+    runs = _run_with_log(log, read_runs)
     if json:
         echo_json([_dump_status(status, cost) for status, cost in runs])
     elif not runs:
@@ -256,15 +256,18 @@ async def _find_run(log: RunLog, run_id: str) -> RunStatus:
     return await Runs(log).status(run_id)
 
 
-async def _read_story(log: RunLog, run_id: str) -> Story:
-    """Returns what a run has done so far."""
+async def _read_cost(log: RunLog, status: RunStatus) -> str | None:
+    """Returns the cost of a run so far in US dollars; None if it is unknown."""
     from dragoman.orchestration.story_reader import StoryReader
     from dragoman.runs.closing import read_pages
 
-    reader = StoryReader(run_id)
-    async for page in read_pages(log, run_id):
+    if status.calls is not None:
+        return None if status.cost is None else f"{status.cost:f}"
+    # An earlier release wrote the run and did not count.
+    reader = StoryReader(status.run_id)
+    async for page in read_pages(log, status.run_id):
         reader.feed(page)
-    return reader.story()
+    return _find_cost(reader.story())
 
 
 def _find_cost(story: Story) -> str | None:

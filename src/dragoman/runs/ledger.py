@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman.errors import LeaseLostError, RunLogError
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus
+from dragoman.runs.spending import CallTotals, add_costs
 
 __all__ = ["Append", "Change", "Enqueue", "Ledger", "Post", "TakeLease", "new_run"]
 
@@ -31,6 +32,8 @@ class Append(msgspec.Struct, frozen=True):
     """State of the run after these events."""
     lease: Lease
     """Lease of the writer."""
+    spent: CallTotals = CallTotals()
+    """What the model calls took that end in these events."""
 
 
 class TakeLease(msgspec.Struct, frozen=True):
@@ -46,6 +49,8 @@ class TakeLease(msgspec.Struct, frozen=True):
     """See `RunLog.lease`."""
     thread_id: str | None
     """Conversation of a new run."""
+    caller: str | None = None
+    """Whose a new run is."""
 
 
 class Post(msgspec.Struct, frozen=True):
@@ -149,7 +154,7 @@ class Ledger:
         for count, lines in change.rows:
             end += count
             self.new_rows.append((run_id, end, lines))
-        self._change(status, end=end, state=change.state)
+        self._change(status, end=end, state=change.state, **_add_spent(status, change.spent))
         if change.state != "running":
             self.lease_ends[run_id] = 0.0
         return end
@@ -199,8 +204,31 @@ class Ledger:
         self.changed_runs.add(status.run_id)
 
 
-def new_run(run_id: str, thread_id: str | None, started_at: float) -> RunStatus:
+def _add_spent(status: RunStatus, spent: CallTotals) -> dict[str, Any]:
+    """Returns the fields of a ledger's status after its run has spent something."""
+    if status.calls is None or status.tokens is None:
+        # An earlier release began the run and did not count.
+        return {}
+    return {
+        "calls": status.calls + spent.calls,
+        "tokens": status.tokens + spent.tokens,
+        "cost": add_costs(status.cost, spent.cost),
+    }
+
+
+def new_run(
+    run_id: str, thread_id: str | None, started_at: float, caller: str | None = None
+) -> RunStatus:
     """Returns the ledger's status of a run that no process has driven yet."""
     return RunStatus(
-        run_id, thread_id, "running", 0, 0, None, 0, driven=False, started_at=started_at
+        run_id,
+        thread_id,
+        "running",
+        0,
+        0,
+        None,
+        0,
+        driven=False,
+        started_at=started_at,
+        caller=caller,
     )

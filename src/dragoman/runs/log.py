@@ -9,7 +9,8 @@ post a control message to the process that drives it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from decimal import Decimal
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
@@ -67,10 +68,17 @@ class RunStatus(msgspec.Struct, frozen=True):
     lost: int = 0
     """Number of owners whose lease expired before they gave it back."""
     caller: str | None = None
-    """Whose run it is: the `owner` with which it was enqueued. It stays, whichever process drives the
-    run."""
+    """Whose run it is, such as the caller of a server. It stays, whichever process drives the run.
+    `None`: nobody said it."""
     priority: int = 0
     """Priority in its queue: lower numbers come first."""
+    calls: int | None = 0
+    """Number of model calls so far that told their tokens, also those of agents in tools. `None`: an
+    earlier release wrote the run and did not count."""
+    tokens: int | None = 0
+    """Input and output tokens of these calls."""
+    cost: Decimal | None = Decimal(0)
+    """What they cost in US dollars; `None`: the price of one is unknown."""
 
     @property
     def is_over(self) -> bool:
@@ -134,6 +142,7 @@ class RunLog(Protocol):
         *,
         token: int | None = None,
         thread_id: str | None = None,
+        caller: str | None = None,
     ) -> Lease:
         """Gives `owner` the lease of a run of the log, unless another process holds it.
 
@@ -144,6 +153,7 @@ class RunLog(Protocol):
             token: token of the last lease as the caller knows it. 0 creates the run, the token of
                 the caller's own lease renews that, and None takes over any lease that has expired.
             thread_id: conversation of a run that is created.
+            caller: whose run it is that is created (`RunStatus.caller`).
 
         Raises:
             LeaseLostError: another process holds it, or `token` is not that of a lease that holds.
@@ -224,13 +234,16 @@ class RunLog(Protocol):
         driven: bool | None = None,
         queue: str | None = None,
         agent: str | None = None,
+        callers: Collection[str | None] | None = None,
         oldest_first: bool = False,
         most: int = 100,
+        skip: int = 0,
     ) -> list[RunStatus]:
-        """Returns at most `most` runs of the log, the latest first. `oldest_first`: in the order of
-        a queue, by priority and then the oldest first. The other arguments narrow the list to one
-        conversation, to one state, to runs with (True) or without (False) a lease that holds, to
-        one queue, or to one agent."""
+        """Returns at most `most` runs of the log after the first `skip` ones, the latest first.
+        `oldest_first`: in the order of a queue, by priority and then the oldest first. The other
+        arguments narrow the list to one conversation, to one state, to runs with (True) or without
+        (False) a lease that holds, to one queue, to one agent, or to the runs of some callers, of
+        which None stands for runs of nobody."""
         ...
 
     async def close(self) -> None:

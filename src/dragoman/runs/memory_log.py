@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from operator import attrgetter, itemgetter
@@ -21,6 +21,7 @@ from dragoman.runs.batch import pack_events, unpack_events
 from dragoman.runs.ledger import Append, Change, Enqueue, Ledger, Post, TakeLease, new_run
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus, state_after
 from dragoman.runs.requests import request_from_json, request_to_json
+from dragoman.runs.spending import CallMeter
 
 __all__ = ["MemoryLog"]
 
@@ -58,7 +59,7 @@ class MemoryLog:
         self._bytes = 0
         self._over_runs: dict[str, None] = {}
         """Ids of finished runs, in the order in which they ended."""
-        self._ledger = Ledger()
+        self._ledger, self._meter = Ledger(), CallMeter()
         self._rows: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         """Rows of each run: the run's end after the row, and the row."""
         self._messages: defaultdict[str, list[ControlMessage]] = defaultdict(list)
@@ -78,7 +79,8 @@ class MemoryLog:
                 f"the log in memory holds at most {self._most_running_bytes} bytes, and the running runs need more; "
                 'keep runs in a database: open_log("sqlite:///runs.db")'
             )
-        end = self._apply(Append(run_id, expected_offset, rows, state, lease))
+        spent = self._meter.feed(events)
+        end = self._apply(Append(run_id, expected_offset, rows, state, lease, spent))
         if state != "running":
             self._over_runs[run_id] = None
             self._make_room(0)
@@ -105,12 +107,13 @@ class MemoryLog:
         *,
         token: int | None = None,
         thread_id: str | None = None,
+        caller: str | None = None,
     ) -> Lease:
         """See `RunLog.lease`."""
         if not token and run_id not in self._ledger.statuses:
-            self._ledger.statuses[run_id] = new_run(run_id, thread_id, time())
+            self._ledger.statuses[run_id] = new_run(run_id, thread_id, time(), caller)
             self._ledger.lease_ends[run_id] = 0.0
-        return self._apply(TakeLease(run_id, owner, seconds, token, thread_id))
+        return self._apply(TakeLease(run_id, owner, seconds, token, thread_id, caller))
 
     async def enqueue(
         self,
@@ -180,8 +183,10 @@ class MemoryLog:
         driven: bool | None = None,
         queue: str | None = None,
         agent: str | None = None,
+        callers: Collection[str | None] | None = None,
         oldest_first: bool = False,
         most: int = 100,
+        skip: int = 0,
     ) -> list[RunStatus]:
         """See `RunLog.runs`."""
         filters = {
@@ -194,13 +199,16 @@ class MemoryLog:
         filters = {name: value for name, value in filters.items() if value is not None}
 
         def is_match(run: RunStatus) -> bool:
-            return all(getattr(run, name) == value for name, value in filters.items())
+            is_of_caller = callers is None or run.caller in callers
+            return is_of_caller and all(
+                getattr(run, name) == value for name, value in filters.items()
+            )
 
         if oldest_first:
             matches = filter(is_match, map(self._status, self._ledger.statuses))
-            return sorted(matches, key=attrgetter("priority"))[:most]
+            return sorted(matches, key=attrgetter("priority"))[skip : skip + most]
         matches = filter(is_match, map(self._status, reversed(self._ledger.statuses)))
-        return list(islice(matches, most))
+        return list(islice(matches, skip, skip + most))
 
     async def close(self) -> None:
         """See `RunLog.close`."""

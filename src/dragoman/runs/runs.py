@@ -109,10 +109,11 @@ class Runs:
             if driven:
                 await asyncio.wait([run.task for run in driven])
         finally:
-            tasks = [run.task for run in driven]
-            if self._keeper_task is not None:
-                tasks.append(self._keeper_task)
-            await self._cancel_tasks(tasks)
+            tasks = list(filter(None, [*[run.task for run in driven], self._keeper_task]))
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
             if self._own_engine is not None:
                 await self._own_engine.close()
 
@@ -123,6 +124,7 @@ class Runs:
         *,
         on_end: EndCallback | None = None,
         on_stored: StoreCallback | None = None,
+        owner: str | None = None,
         **run_options: Unpack[RunOptions[Deps]],
     ) -> str:
         """Starts a run, which goes on by itself. Returns its id.
@@ -136,6 +138,7 @@ class Runs:
             on_end: awaited with the result once the end of the run is stored, and before readers in
                 this process learn of it.
             on_stored: called with events of the run as they are stored, and before `on_end`.
+            owner: whose run it is, such as the caller of a server; see `RunStatus.caller`.
             run_options: see `Agent.run`.
 
         Raises:
@@ -149,7 +152,7 @@ class Runs:
             run_options.setdefault("claim", self._log.claim)
         run = agent.run(prompt, **run_options)
         run.hold_calls(lambda: self._keeper.driven[run.id].driver.wait_until_stored())
-        return await self._drive(RunSource(run, on_end), run.thread_id or None, on_stored)
+        return await self._drive(RunSource(run, on_end), run.thread_id or None, owner, on_stored)
 
     async def enqueue(
         self,
@@ -275,7 +278,9 @@ class Runs:
                 last = page[-1]
         return read_result(reader.story(), last, output_type)
 
-    async def record(self, source: EventSource, thread_id: str | None = None) -> str:
+    async def record(
+        self, source: EventSource, thread_id: str | None = None, *, owner: str | None = None
+    ) -> str:
         """Starts a run without an agent, whose events come from a source. Returns its id.
 
         Raises:
@@ -284,14 +289,18 @@ class Runs:
         """
         if not self._keeper.is_open:
             raise not_entered_error()
-        return await self._drive(source, thread_id)
+        return await self._drive(source, thread_id, owner)
 
     async def _drive(
-        self, source: EventSource, thread_id: str | None, on_stored: StoreCallback | None = None
+        self,
+        source: EventSource,
+        thread_id: str | None,
+        caller: str | None,
+        on_stored: StoreCallback | None = None,
     ) -> str:
         """Starts a task that drives the events of a source. Returns the id of the run."""
         lease = await self._log.lease(
-            source.id, self._owner, self._lease_seconds, token=0, thread_id=thread_id
+            source.id, self._owner, self._lease_seconds, token=0, thread_id=thread_id, caller=caller
         )
         tail = RunTail()
         driver = RunDriver(self._log, source, lease, tail, on_stored)
@@ -489,11 +498,3 @@ class Runs:
             return False
         await self._keeper.wait_for_change(status)
         return True
-
-    @staticmethod
-    async def _cancel_tasks(tasks: list[asyncio.Task[None]]) -> None:
-        """Cancels tasks and waits for their ends."""
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)

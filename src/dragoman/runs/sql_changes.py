@@ -11,10 +11,22 @@ conditions. The run is read only if they do not hold, to find out why the change
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, String, bindparam, case, delete, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    String,
+    bindparam,
+    case,
+    delete,
+    insert,
+    select,
+    update,
+)
 
 from dragoman.errors import RunLogError
 from dragoman.json_bytes import Json
@@ -47,7 +59,9 @@ class Prune(msgspec.Struct, frozen=True):
 _PRUNED_AT_ONCE = 100
 """Runs that one transaction forgets at most."""
 _ENQUEUED_COLUMNS = ("run_id", "thread_id", "agent", "queue", "caller", "priority")
-_UPDATED_COLUMNS = ("state", "end", "posts", "owner", "token", "lost")
+_UPDATED_COLUMNS = ("state", "end", "posts", "owner", "token", "lost", "calls", "tokens", "cost")
+_COST_PARTS = Decimal(10) ** 12
+"""Parts of a dollar in which the column `cost` counts."""
 _UPDATE = (
     update(runs)
     .where(runs.c.run_id == bindparam("_run_id"))
@@ -112,6 +126,10 @@ def _make_statements(dialect: SqlDialect) -> RunStatements:
         .values(
             state=bindparam("_state", type_=String),
             end=bindparam("_end"),
+            calls=runs.c.calls + bindparam("_calls", type_=Integer),
+            tokens=runs.c.tokens + bindparam("_tokens", type_=BigInteger),
+            # NULL, which is an unknown cost, stays so.
+            cost=runs.c.cost + bindparam("_cost", type_=BigInteger),
             lease_until=case((goes_on, runs.c.lease_until), else_=0.0),
         ),
     )
@@ -120,6 +138,7 @@ def _make_statements(dialect: SqlDialect) -> RunStatements:
 _STATEMENTS = {name: _make_statements(dialect) for name, dialect in DIALECTS.items()}
 _NEW_RUN = {
     **{name: getattr(new_run("", None, 0.0), name) for name in _UPDATED_COLUMNS},
+    "cost": 0,
     "lease_until": 0.0,
 }
 
@@ -181,7 +200,7 @@ def _enqueue_runs(
     for number, change in enqueued:
         run = msgspec.structs.asdict(change.status(0.0))
         names = (*_ENQUEUED_COLUMNS, *_UPDATED_COLUMNS)
-        values = {**{name: run[name] for name in names}, "lease_until": 0.0}
+        values = {**{name: run[name] for name in names}, "cost": 0, "lease_until": 0.0}
         results[number] = connection.execute(statements.begin, values).rowcount == 1
         if results[number]:
             row = {"run_id": change.run_id, "request": change.request}
@@ -195,7 +214,8 @@ def _change_blindly(
     """Applies a change without reading its run first. That works for a new run, and for the next
     events of a run that the caller drives. Returns the result, or None if the run must be read."""
     if isinstance(change, TakeLease) and change.token == 0:
-        run = {"run_id": change.run_id, "thread_id": change.thread_id, "owner": change.owner}
+        names = ("run_id", "thread_id", "owner", "caller")
+        run = {name: getattr(change, name) for name in names}
         values = {**_NEW_RUN, **run, "token": 1, "_seconds": change.seconds}
         # The database computes the end of the lease by its own clock.
         del values["lease_until"]
@@ -215,8 +235,10 @@ def _change_blindly(
         "_token": change.lease.token,
         "_expected": change.expected_offset,
     }
-    changes = {"_state": change.state, "_end": end}
-    if connection.execute(statements.append, {**expected, **changes}).rowcount != 1:
+    spent = change.spent
+    changes = {"_state": change.state, "_end": end, "_calls": spent.calls, "_tokens": spent.tokens}
+    values = {**expected, **changes, "_cost": _count_parts(spent.cost)}
+    if connection.execute(statements.append, values).rowcount != 1:
         return None
     connection.execute(_INSERT_EVENTS, rows)
     return end
@@ -227,16 +249,13 @@ def _load_runs(
 ) -> tuple[Ledger, float]:
     """Locks the SQL rows of the changed runs, and inserts new ones. Returns them in a ledger, and
     the time by the clock of the database."""
-    new_threads = {
-        change.run_id: change.thread_id
+    new_runs = {
+        change.run_id: {"thread_id": change.thread_id, "caller": change.caller}
         for change in changes
         if isinstance(change, TakeLease) and not change.token
     }
-    if new_threads:
-        rows = [
-            {**_NEW_RUN, "run_id": run_id, "thread_id": new_threads[run_id]}
-            for run_id in sorted(new_threads)
-        ]
+    if new_runs:
+        rows = [{**_NEW_RUN, "run_id": run_id, **new_runs[run_id]} for run_id in sorted(new_runs)]
         connection.execute(statements.begin, rows)
     ledger, now = Ledger(), 0.0
     rows: Sequence[Any] = connection.execute(
@@ -265,7 +284,15 @@ def read_status(row: Any) -> RunStatus:
         lost=row.lost,
         caller=row.caller,
         priority=row.priority,
+        calls=row.calls,
+        tokens=row.tokens,
+        cost=None if row.cost is None else (row.cost / _COST_PARTS).normalize(),
     )
+
+
+def _count_parts(cost: Decimal | None) -> int | None:
+    """Returns a cost as the column of the run holds it."""
+    return None if cost is None else round(cost * _COST_PARTS)
 
 
 def _store(connection: Connection, ledger: Ledger) -> None:
@@ -274,7 +301,8 @@ def _store(connection: Connection, ledger: Ledger) -> None:
     for run_id in sorted(ledger.changed_runs):
         status = ledger.statuses[run_id]
         values: Json = {f"_{name}": getattr(status, name) for name in ("run_id", *_UPDATED_COLUMNS)}
-        updates.append({**values, "_lease_until": ledger.lease_ends[run_id]})
+        values |= {"_cost": _count_parts(status.cost), "_lease_until": ledger.lease_ends[run_id]}
+        updates.append(values)
     if updates:
         connection.execute(_UPDATE, updates)
     if ledger.new_rows:

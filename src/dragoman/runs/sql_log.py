@@ -9,11 +9,11 @@ Lease times are compared with the database's clock, because the clocks of proces
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Self
 
-from sqlalchemy import Executable, select
+from sqlalchemy import Executable, func, select
 
 from dragoman import json_bytes
 from dragoman.errors import RunLogError
@@ -23,6 +23,7 @@ from dragoman.runs.batch import pack_events, unpack_events
 from dragoman.runs.ledger import Append, Enqueue, Post, TakeLease
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus, state_after
 from dragoman.runs.requests import request_from_json, request_to_json
+from dragoman.runs.spending import CallMeter
 from dragoman.runs.sql_changes import Claim, Prune, read_status, write
 from dragoman.runs.sql_tables import MIGRATIONS, events, posts, requests, runs
 from dragoman.sql.database import Database
@@ -34,6 +35,8 @@ _PAUSE_SECONDS = 0.02
 """Least seconds from one commit of this process to the next."""
 _ROWS_PER_READ = 8
 """Rows of 64 kB that one read returns at most."""
+_NOBODY = ""
+"""Stands for the caller of a run that has none."""
 
 
 class SqlLog:
@@ -53,6 +56,7 @@ class SqlLog:
             pause=_PAUSE_SECONDS,
         )
         self._dialect = DIALECTS[self._database.dialect]
+        self._meter = CallMeter()
 
     @property
     def commits(self) -> int:
@@ -64,7 +68,10 @@ class SqlLog:
     ) -> int:
         """See `RunLog.append`."""
         rows, state = pack_events(events), state_after(run_id, events)
-        return await self._database.submit(Append(run_id, expected_offset, rows, state, lease))
+        spent = self._meter.feed(events)
+        return await self._database.submit(
+            Append(run_id, expected_offset, rows, state, lease, spent)
+        )
 
     def hurry(self) -> None:
         """See `RunLog.hurry`."""
@@ -91,9 +98,12 @@ class SqlLog:
         *,
         token: int | None = None,
         thread_id: str | None = None,
+        caller: str | None = None,
     ) -> Lease:
         """See `RunLog.lease`."""
-        return await self._database.submit(TakeLease(run_id, owner, seconds, token, thread_id))
+        return await self._database.submit(
+            TakeLease(run_id, owner, seconds, token, thread_id, caller)
+        )
 
     async def enqueue(
         self,
@@ -161,22 +171,27 @@ class SqlLog:
         driven: bool | None = None,
         queue: str | None = None,
         agent: str | None = None,
+        callers: Collection[str | None] | None = None,
         oldest_first: bool = False,
         most: int = 100,
+        skip: int = 0,
     ) -> list[RunStatus]:
         """See `RunLog.runs`."""
         order = (runs.c.started_at.desc(),)
         if oldest_first:
             order = (runs.c.priority, runs.c.started_at)
-        query = select(runs, self._dialect.now.label("now")).order_by(*order).limit(most)
-        if thread_id is not None:
-            query = query.where(runs.c.thread_id == thread_id)
-        if state is not None:
-            query = query.where(runs.c.state == state)
-        if queue is not None:
-            query = query.where(runs.c.queue == queue)
-        if agent is not None:
-            query = query.where(runs.c.agent == agent)
+        query = select(runs, self._dialect.now.label("now")).order_by(*order)
+        query = query.limit(most).offset(skip)
+        filters = {"thread_id": thread_id, "state": state, "queue": queue, "agent": agent}
+        query = query.where(
+            *[runs.c[name] == value for name, value in filters.items() if value is not None]
+        )
+        if callers is not None:
+            column = runs.c.caller
+            if None in callers:
+                # A condition with OR would keep SQLite from reading along the index of times.
+                column = func.coalesce(column, _NOBODY)
+            query = query.where(column.in_([caller or _NOBODY for caller in callers]))
         if driven is not None:
             query = query.where((runs.c.lease_until > self._dialect.now) == driven)
         return [read_status(row) for row in await self._query(query)]

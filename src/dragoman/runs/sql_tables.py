@@ -20,7 +20,7 @@ from dragoman.sql.migrate import Migrations
 __all__ = ["MIGRATIONS", "claims", "events", "metadata", "posts", "requests", "runs"]
 
 metadata = MetaData()
-MIGRATIONS = Migrations("dragoman.runs:migrations", "0003", "dragoman_runs_version", metadata)
+MIGRATIONS = Migrations("dragoman.runs:migrations", "0004", "dragoman_runs_version", metadata)
 
 runs = Table(
     "dragoman_runs",
@@ -39,10 +39,16 @@ runs = Table(
     Column("lost", Integer, nullable=False, server_default="0"),
     Column("caller", String),
     Column("priority", Integer, nullable=False, server_default="0"),
+    Column("calls", Integer),
+    Column("tokens", BigInteger),
+    Column("cost", BigInteger),
+    Index("ix_dragoman_runs_caller_started_at", "caller", "started_at"),
+    Index("ix_dragoman_runs_started_at", "started_at"),
     Index("ix_dragoman_runs_state_started_at", "state", "started_at"),
     Index("ix_dragoman_runs_queue", "state", "queue", "priority", "started_at"),
 )
-"""One row for each run: its state, and its last lease."""
+"""One row for each run: its state, its last lease, and what it spent. The cost is in billionths of a
+thousandth of a dollar, so that the database adds exactly."""
 
 
 def _run_id_column() -> Column[str]:

@@ -189,6 +189,7 @@ async def begin_run(
                 run_request,
                 model=served.model,
                 on_end=end,
+                owner=call.caller.id,
                 on_stored=None if progress is None else progress.feed,
                 trusted_history=turn.is_trusted,
                 output_schema=served.policy.output_schema,

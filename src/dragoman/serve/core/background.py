@@ -53,7 +53,8 @@ async def begin_in_background(
         check_room(call)
         await record.begin(strict=strict)
         try:
-            await call.service.runs.record(_AnswerSource(call, events, record), thread_id)
+            source = _AnswerSource(call, events, record)
+            await call.service.runs.record(source, thread_id, owner=call.caller.id)
         except DragomanError:
             # The client is answered that nothing was begun.
             await record.forget()

@@ -22,8 +22,8 @@ from dragoman.serve.core.threads import check_name, resource_of, thread_id
 from dragoman.serve.page.agents import find_served, models_of
 from dragoman.serve.page.door import PageRequest, Reply
 from dragoman.serve.page.spans import Waterfall
-from dragoman.serve.page.threads import MOST_RUNS, read_thread
-from dragoman.serve.page.views import OwnerEvents, dump_run, find_run, is_own_run
+from dragoman.serve.page.threads import read_thread
+from dragoman.serve.page.views import OwnerEvents, dump_run, find_own_runs, find_run, is_own_run
 
 __all__ = ["cancel_run", "list_runs", "show_run", "start_run"]
 
@@ -157,13 +157,13 @@ async def list_runs(request: PageRequest) -> Reply:
     thread = None
     if name := call.query.get("thread_id"):
         thread = thread_id(resource_of(call), check_name(name, "thread_id"))
-    statuses = await call.service.log.runs(thread_id=thread, most=MOST_RUNS)
-    statuses = [status for status in statuses if is_own_run(call, status)]
+    statuses = await find_own_runs(call, thread_id=thread, most=_PER_PAGE + 1, skip=start)
     items = [
         dump_run(call, status, status.agent or await _find_agent(call, status.run_id))
-        for status in statuses[start : start + _PER_PAGE]
+        for status in statuses[:_PER_PAGE]
+        if is_own_run(call, status)
     ]
-    more = len(statuses) > start + _PER_PAGE
+    more = len(statuses) > _PER_PAGE
     return Reply({"items": items, "page": request.page, "has_more": more})
 
 

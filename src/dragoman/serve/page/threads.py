@@ -1,7 +1,7 @@
 """Shows, renames and deletes the caller's conversations.
 
 An agent with a memory has them there. Of one without a memory they are what the server kept of the
-runs in its log, as far as the latest runs go.
+runs in its log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dragoman.serve.page.door import PageRequest, Reply
 from dragoman.serve.page.views import (
     dump_interrupt,
     dump_run,
-    is_own_run,
+    find_own_runs,
     last_origin,
     model_of,
     show_messages,
@@ -39,7 +39,6 @@ from dragoman.serve.page.views import (
 from dragoman.serve.store.stored_answer import Answered
 
 __all__ = [
-    "MOST_RUNS",
     "delete_thread",
     "find_latest",
     "list_threads",
@@ -58,8 +57,10 @@ _TITLE = 80
 """Characters of a title that is made of a question."""
 _END_SECONDS = 5.0
 """So long a run that is cancelled may take to its end."""
-MOST_RUNS = 1000
-"""The latest runs of a log that are looked at."""
+_RUNS_AT_ONCE = 500
+"""Runs of a log that are read at a time."""
+_MOST_BRANCHES = 1000
+"""Branches of a conversation that are deleted."""
 
 
 class _Entry(NamedTuple):
@@ -116,17 +117,21 @@ async def _list_stored(call: Call, memory: Memory, most: int) -> list[_Entry]:
 async def _list_logged(call: Call, seen: set[str], most: int) -> list[_Entry]:
     """Returns the conversations of agents without a memory."""
     entries: list[_Entry] = []
-    for status in await call.service.log.runs(most=MOST_RUNS):
-        thread = status.thread_id
-        if thread is None or thread in seen or not is_own_run(call, status):
-            continue
-        seen.add(thread)
-        latest = await find_latest(call, thread)
-        # What was deleted is still in the log.
-        if latest is None or len(entries) == most:
-            continue
-        time = datetime.fromtimestamp(status.started_at, UTC)
-        entries.append(_Entry(thread, time, _question(latest.request.messages), None))
+    skip, resource = 0, resource_of(call)
+    while statuses := await find_own_runs(call, most=_RUNS_AT_ONCE, skip=skip):
+        for status in statuses:
+            thread = status.thread_id
+            if thread is None or thread in seen or not is_thread_of(thread, resource):
+                continue
+            seen.add(thread)
+            latest = await find_latest(call, thread)
+            # What was deleted is still in the log.
+            if latest is not None:
+                time = datetime.fromtimestamp(status.started_at, UTC)
+                entries.append(_Entry(thread, time, _question(latest.request.messages), None))
+            if len(entries) == most:
+                return entries
+        skip += len(statuses)
     return entries
 
 
@@ -334,7 +339,7 @@ async def delete_thread(request: PageRequest) -> Reply:
             await memory.delete_thread(conversation.id, resource_id=resource_of(call))
     answers, owner = call.service.answers, call.caller.id
     # Branches that were left are kept beside the latest.
-    for _ in range(MOST_RUNS):
+    for _ in range(_MOST_BRANCHES):
         latest = await find_latest(call, conversation.id)
         if latest is None:
             break

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from urllib.parse import quote
 
 import msgspec
 
@@ -34,7 +33,9 @@ from dragoman.message import MarkPart, Message, Native, Origin, ProviderPart, Ro
 from dragoman.runs.log import RunStatus
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.client_events import make_filter, without_native
+from dragoman.serve.core.service import JOBS
 from dragoman.serve.core.threads import is_thread_of, name_of, resource_of
+from dragoman.serve.http.callers import ANONYMOUS, Caller
 
 __all__ = [
     "OwnerEvents",
@@ -43,6 +44,7 @@ __all__ = [
     "dump_loss",
     "dump_message",
     "dump_run",
+    "find_own_runs",
     "find_run",
     "is_own_run",
     "last_origin",
@@ -165,9 +167,9 @@ def dump_interrupt(interrupt: Interrupt) -> Json:
 
 def dump_run(call: Call, status: RunStatus, agent: str | None) -> Json:
     """Returns the state of a run as JSON."""
-    thread = None
-    if status.thread_id is not None:
-        thread = name_of(resource_of(call), status.thread_id)
+    thread, resource = None, resource_of(call)
+    if status.thread_id is not None and is_thread_of(status.thread_id, resource):
+        thread = name_of(resource, status.thread_id)
     return {
         "run_id": status.run_id,
         "thread_id": thread,
@@ -175,6 +177,9 @@ def dump_run(call: Call, status: RunStatus, agent: str | None) -> Json:
         "state": status.state,
         "started_at": datetime.fromtimestamp(status.started_at, UTC),
         "end": status.end,
+        "tokens": status.tokens,
+        # Nothing is known of runs of earlier releases, and nothing was spent before the first call.
+        "cost": f"{status.cost:f}" if status.calls and status.cost is not None else None,
     }
 
 
@@ -190,8 +195,22 @@ async def find_run(call: Call, run_id: str) -> RunStatus:
     return status
 
 
+async def find_own_runs(
+    call: Call, *, thread_id: str | None = None, most: int, skip: int = 0
+) -> list[RunStatus]:
+    """Returns at most `most` of the caller's runs after the first `skip` ones, the latest first: all,
+    or those of one conversation."""
+    return await call.service.log.runs(
+        callers=_names_of(call.caller), thread_id=thread_id, most=most, skip=skip
+    )
+
+
 def is_own_run(call: Call, status: RunStatus) -> bool:
-    """True if a run is the caller's, as the id of its conversation says it."""
-    if status.thread_id is None:
-        return False
-    return is_thread_of(status.thread_id, quote(call.caller.id, safe=""))
+    """True if a run is the caller's, and no job of the server."""
+    return status.queue != JOBS and status.caller in _names_of(call.caller)
+
+
+def _names_of(caller: Caller) -> tuple[str | None, ...]:
+    """Returns what runs of a caller have as their caller. Runs of nobody are those of the one owner
+    where nobody needs a key."""
+    return (caller.id, None) if caller is ANONYMOUS else (caller.id,)
