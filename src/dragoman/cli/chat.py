@@ -139,6 +139,12 @@ def chat(
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")
     ] = False,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace", help="Show model calls and tools with times and cost, on standard error."
+        ),
+    ] = False,
     thread: Annotated[
         str | None,
         typer.Option(
@@ -167,6 +173,7 @@ def chat(
     git diff | dragoman chat "Review this:"
     echo "Name a river" | dragoman chat -m ollama
     dragoman chat --tools mytools "Delete notes.txt."
+    dragoman chat --tools mytools --trace "How warm is it in Oslo?"
     dragoman chat --thread trip "I like trains."
     dragoman chat -c "Where do I go?"
     dragoman chat "A river" --schema 'name, length int: in km, countries list'
@@ -235,11 +242,12 @@ def chat(
     from dragoman import providers
     from dragoman.agent import Agent
     from dragoman.cli.model_options import sort_options
-    from dragoman.cli.screen import Screen
+    from dragoman.cli.screen import Screen, TraceStream
     from dragoman.cli.tool_choices import ToolChoice, choose_tools, debug_hooks
     from dragoman.model.resolve_model import parse_model_string
     from dragoman.providers.keys import find_key
     from dragoman.request import Settings
+    from dragoman.tracing import trace as make_trace
 
     settings, fields = sort_options(prompt_options.options, Settings())
     user_tools = choose_tools(
@@ -253,6 +261,9 @@ def chat(
     # A missing key is reported before anything is read or typed.
     find_key(providers.get(parse_model_string(model or "local").provider))
     content, system_text = draft.load_content()
+    hooks = [debug_hooks(lambda: screen.break_line())] if tools_debug else []
+    if trace:
+        hooks.append(make_trace(TraceStream(lambda: screen.break_line())))
     memory = None
     if thread is not None or again:
         memory = open_memory(store)
@@ -264,7 +275,7 @@ def chat(
         options=fields,
         base_url=base_url,
         memory=memory,
-        hooks=debug_hooks() if tools_debug else (),
+        hooks=hooks,
     )
     # Standard input is None in a Windows process without a console.
     converses = not content and sys.stdin is not None and sys.stdin.isatty()

@@ -166,12 +166,14 @@ def _run_functions(code: str) -> list[Tool]:
     return [_make_tool(function, "--functions") for function in functions]
 
 
-def debug_hooks() -> Hooks:
-    """Returns hooks that show each call of a tool and its result on standard error."""
+def debug_hooks(begin: Callable[[], object]) -> Hooks:
+    """Returns hooks that show each call of a tool and its result on standard error. `begin`: ends
+    the line of the answer on the terminal."""
 
     from dragoman.hooks import Hooks
 
     def show_call(start: ToolStart) -> None:
+        begin()
         arguments = msgspec.json.encode(start.call.arguments or {}).decode()
         echo(f"Tool call: {to_one_line(f'{start.call.name}({arguments})')}", err=True)
 
