@@ -88,6 +88,7 @@ def read_text(source: str, option: str = _FRAGMENT) -> str:
     Raises:
         BadParameter: it cannot be read, is no text, or is too large.
     """
+    # As in `llm`, a stored text goes before a file of the same name.
     stored = find_fragment_file(source)
     file = read_file(str(stored) if stored is not None and stored.exists() else source, option)
     if not is_text(file.data):

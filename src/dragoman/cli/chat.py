@@ -39,8 +39,16 @@ from dragoman.cli.chat_options import (
 )
 from dragoman.cli.completion import complete_model, complete_thread
 from dragoman.cli.fenced_code import extract_code
+from dragoman.cli.prompt_log import ConversationOption, LogOption, PromptLog, is_logging
+from dragoman.cli.settings import choose_model, expand_alias
 from dragoman.cli.terminal import INTERRUPTED, echo, echo_json
-from dragoman.cli.threads import StoreOption, find_last_origin, open_memory, open_thread
+from dragoman.cli.threads import (
+    StoreOption,
+    check_thread,
+    find_last_origin,
+    open_memory,
+    open_thread,
+)
 from dragoman.json_bytes import Json, JsonMap
 
 if TYPE_CHECKING:
@@ -83,6 +91,7 @@ def chat(
             envvar="DRAGOMAN_MODEL",
             help="Such as openai:gpt-4o.",
             autocompletion=complete_model,
+            callback=choose_model,
         ),
     ] = None,
     system: Annotated[
@@ -158,6 +167,8 @@ def chat(
         bool,
         typer.Option("-c", "--continue", help="Continue the last stored conversation."),
     ] = False,
+    conversation: ConversationOption = None,
+    log: LogOption = None,
     store: StoreOption = None,
     color: Annotated[bool, typer.Option("--color/--no-color", help="Off also by NO_COLOR.")] = True,
     json: Annotated[
@@ -175,20 +186,29 @@ def chat(
     dragoman chat --tools mytools "Delete notes.txt."
     dragoman chat --tools mytools --trace "How warm is it in Oslo?"
     dragoman chat --thread trip "I like trains."
-    dragoman chat -c "Where do I go?"
+    dragoman chat -c "Where do I go?"                    the last conversation, named or not
     dragoman chat "A river" --schema 'name, length int: in km, countries list'
     dragoman chat -f notes.md -a photo.jpg -o temperature 0 "What is new?"
     dragoman chat -s 'Translate to $language' -p language French --save translate
     dragoman chat -t translate -p language Danish "Good morning"
 
     \b
-    The model is -m, else that of the template, else the last one of a stored conversation, else
-    DRAGOMAN_MODEL, else local: the embedded model, which needs no key. Keys come from environment variables
-    (dragoman providers lists them). Piped input is data: only PROMPT attaches files.
+    The model is -m, else that of the template, else the last model of a stored conversation, else
+    DRAGOMAN_MODEL, else that of dragoman models default, else local: the embedded model, which needs
+    no key. Keys come from environment variables (dragoman providers lists them) or dragoman keys.
+    Piped input is data: only PROMPT attaches files.
     Ctrl-C stops the answer.
     """
-    if thread is not None and again:
-        raise typer.BadParameter("give --thread or --continue, not both", param_hint="--continue")
+    is_named = thread is not None or conversation is not None
+    if thread is not None and conversation is not None:
+        raise typer.BadParameter("give --thread or --conversation", param_hint="--conversation")
+    if is_named and again:
+        raise typer.BadParameter("give one conversation, not both", param_hint="--continue")
+    # The store keeps what is gone on with. Other conversations are logged.
+    prompt_log = PromptLog(store, is_on=not (is_named or again) and is_logging(log))
+    if conversation is not None:
+        check_thread(store, conversation)
+        thread = conversation
     # Only a model on the command line or in a template changes the model of a conversation.
     source = context.get_parameter_source("model")
     code = None
@@ -234,7 +254,8 @@ def chat(
     prompt_options = draft.template
     json_schema = draft.load_schema()
     if prompt_options.model:
-        model = prompt_options.model
+        # A template may name an alias.
+        model = expand_alias(prompt_options.model)
     elif thread is not None or again:
         model, base_url = _find_model_of_thread(store, thread, model, base_url)
     if base_url is None:
@@ -293,7 +314,9 @@ def chat(
     if converses:
         from dragoman.cli.converse import converse
 
-        return converse(agent, screen, thread=thread, schema=json_schema, verbose=verbose)
+        return converse(
+            agent, screen, prompt_log, thread=thread, schema=json_schema, verbose=verbose
+        )
 
     import asyncio
 
@@ -302,6 +325,7 @@ def chat(
             agent,
             content,
             screen,
+            prompt_log,
             thread=thread,
             schema=json_schema,
             cut=partial(extract_code, last=prompt_options.extract_last) if cuts else None,
@@ -360,6 +384,7 @@ async def _answer_once(
     agent: Agent[None],
     content: list[Content],
     screen: Screen,
+    log: PromptLog,
     *,
     thread: str | None,
     schema: JsonMap | None,
@@ -417,6 +442,7 @@ async def _answer_once(
                 if table is not None:
                     table.close()
                 screen.finish()
+                await log.write(begun.id, begun.messages)
     usages = [finished.usage for finished in results if finished.usage is not None]
     usage = reduce(add, usages) if usages else None
     if json:

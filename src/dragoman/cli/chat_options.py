@@ -55,6 +55,7 @@ class ChatCommand(TyperCommand):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        # typer has no lists of tuples, but its parser reads them.
         for parameter in self.params:
             if parameter.name in _PAIRS:
                 parameter.nargs = 2
@@ -215,6 +216,7 @@ class Draft:
         fragments = load_fragments(template.fragments)
         files = load_attachments(template.attachments, template.attachment_types)
         system_parts = load_fragments(template.system_fragments, "--system-fragment")
+        # What a `-` has read is empty here.
         piped = read_piped()
         parts = parse_prompt(self._prompt, piped)
         system = template.system

@@ -111,12 +111,14 @@ def complete_option(incomplete: str) -> list[str]:
 
 
 def complete_model(incomplete: str) -> list[str]:
-    """Returns the model strings that begin so: providers, with their default models. Nobody is
-    asked."""
+    """Returns the model strings that begin so: aliases, and providers with their default models.
+    Nobody is asked."""
+    from dragoman.cli.settings import load_settings
     from dragoman.providers.registry import BUILT_IN, REGISTRY
 
+    # Records are loaded one by one, since all of them take long.
     if ":" not in incomplete:
-        return _keep(incomplete, BUILT_IN)
+        return _keep(incomplete, [*load_settings().aliases, *BUILT_IN])
     provider = REGISTRY.find(incomplete.partition(":")[0])
     if provider is None or not provider.chat_model:
         return []

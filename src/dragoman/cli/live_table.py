@@ -112,6 +112,7 @@ class LiveTable:
 
 def _find_rows(schema: JsonMap) -> tuple[str | None, list[str]]:
     """Returns the key of the list whose elements are the rows of the table, and the columns."""
+    # As `--schema-multi` makes it.
     properties = if_object(schema.get("properties"))
     if len(properties) == 1:
         key, list_schema = next(iter(properties.items()))

@@ -44,6 +44,7 @@ class MarkdownStream:
         self._live: Live | None = None
         self._lines: list[str] = []
         self._pieces: list[str] = []
+        # The fence that is open; a block of code ends with one as long.
         self._fence = ""
         self._is_top_fence = False
         self._has_blank = False
@@ -62,6 +63,7 @@ class MarkdownStream:
             self._pieces.append(text)
             if self._has_blank and not self._fence and not self._pieces[0][0].isspace():
                 self._print_block()
+        # A model may send a thousand pieces a second.
         if self._clock() - self._drawn_time >= _SECONDS:
             self._draw()
 
@@ -122,6 +124,7 @@ class MarkdownStream:
         width, height = self._console.size
         lines = self._lines[-height:]
         if self._is_top_fence and self._fence and len(self._lines) > len(lines):
+            # Without its first line code would be drawn as prose.
             lines = [self._lines[0], *lines]
         # The pieces of one line have no bound.
         pieces: list[str] = []

@@ -81,6 +81,7 @@ def _change_setting(settings: Settings, name: str, value: Scalar) -> Settings:
     Raises:
         BadParameter: the value does not fit.
     """
+    # A number there is a count of tokens or a name, never JSON.
     decoded = value if name in ("reasoning", "tool_choice") else _decode_text(value)
     if name == "reasoning" and str(value).isdecimal():
         decoded = int(value)

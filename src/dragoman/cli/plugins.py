@@ -58,6 +58,7 @@ def _list_entry_points(groups: Sequence[str] = (ENTRY_POINTS,)) -> list[EntryPoi
     """Returns the entry points of plug-ins that the environment lets in, by group and name."""
     from importlib.metadata import entry_points
 
+    # An empty variable chooses none.
     chosen = os.environ.get(VARIABLE)
     wanted = None if chosen is None else {name.strip() for name in chosen.split(",")}
     return [
@@ -113,6 +114,7 @@ def load_by_prefix(loaders: _Loaders, source: str, option: str) -> Any:
     Raises:
         BadParameter: no plug-in has the prefix, or the plug-in fails.
     """
+    # Of two plug-ins with one prefix the first counts.
     prefix, _, argument = source.partition(":")
     by_prefix: dict[str, Callable[[str], Any]] = {}
     for _, plugin in load_plugins():

@@ -129,6 +129,7 @@ def load_template(source: str) -> Template:
 
         text = load_by_prefix("template_loaders", source, _HINT)
         return _forbid_local_fields(parse_template(str(text).encode(), source), source)
+    # A name has no suffix, so that a file here does not hide a template.
     path = Path(source).expanduser()
     if not (path.suffix == ".toml" or os.sep in source):
         path = find_template_file(source)
@@ -220,6 +221,7 @@ def fill_template(template: Template, user_input: str, params: Mapping[str, Scal
     Raises:
         BadParameter: a variable has no value, or a `$` is none of a variable.
     """
+    # What the user wrote is not looked through for variables.
     values = {**template.defaults, **params, "input": user_input}
     prompt, system = _fill(template.prompt, values), _fill(template.system, values)
     if user_input and "input" not in _list_variables(template.prompt):
@@ -273,6 +275,7 @@ def save_template(name: str, template: Template) -> Path:
         for field in ("attachments", "fragments", "system_fragments")
     }
     types = {_make_absolute(key): value for key, value in template.attachment_types.items()}
+    # The template is used in other directories, too.
     saved = msgspec.structs.replace(template, attachment_types=types, **cast("Any", files))
     write_file(path, dump_template(saved))
     return path

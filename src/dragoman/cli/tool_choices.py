@@ -146,6 +146,7 @@ def _run_functions(code: str) -> list[Tool]:
     """
     from dragoman.tools.definition import is_tool
 
+    # By this name functions of the code are told from imported ones.
     names: dict[str, Any] = {"__name__": "functions"}
     try:
         exec(compile(code, "--functions", "exec"), names)  # noqa: S102 - the user's own code
