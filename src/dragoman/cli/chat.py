@@ -98,7 +98,10 @@ def chat(
     system: Annotated[
         str | None, typer.Option("-s", "--system", metavar="TEXT", help="A system prompt.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option("-t", "--temperature", min=0, max=2)] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option("-t", "--temperature", min=0, max=2, help="How freely to choose words."),
+    ] = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="Most tokens of the answer.")
     ] = None,
@@ -302,6 +305,9 @@ def _load_early(model: str) -> None:
 
     string = parse_model_string(model)
     if string.provider == "local":
+        from dragoman.cli.fetch_model import offer_model
+
+        offer_model(string.chat or "")
         from dragoman.providers.local import preload_model
 
         preload_model(string.chat)
