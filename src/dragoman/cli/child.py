@@ -71,6 +71,7 @@ async def run_child(command: Sequence[str], variables: Mapping[str, str]) -> int
             code = await child.wait()
     finally:
         if child.returncode is None:
+            # Cancelled: the server that the child talks to is about to go.
             await _end_child(child)
     return code if code >= 0 else _SIGNALLED - code
 
