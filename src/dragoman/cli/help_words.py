@@ -44,7 +44,12 @@ def _name_value(parameter: Any) -> None:
 
 def _replace(parameter: Any, method: str, text: str | None) -> None:
     """Lets a method of a parameter, which typer calls for its help, return a text."""
-    setattr(parameter, method, lambda *_, **__: text)
+
+    def describe(**_: object) -> str | None:
+        """Returns the text, whatever the context of the help is."""
+        return text
+
+    setattr(parameter, method, describe)
 
 
 def _describe_range(parameter: Any) -> str | None:
