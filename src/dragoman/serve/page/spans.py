@@ -107,6 +107,7 @@ class Waterfall:
             kind="model",
             name=model_of(event.origin) or "model call",
             run_id=event.run_id,
+            message_id=event.message_id,
             first=None,
             losses=[dump_loss(loss) for loss in event.losses],
         )
