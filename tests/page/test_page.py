@@ -6,11 +6,11 @@ import re
 import time
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from support.browser import ROOT, Relay, free_port, served
+from support.page_steps import finished, new_thread, say, shown
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(180)]
 AXE = ROOT / ".cache" / "page" / "node_modules" / "axe-core" / "axe.min.js"
@@ -18,33 +18,6 @@ PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154"
     "789c63f8cfc000000301010018dd8db00000000049454e44ae426082"
 )
-
-
-def new_thread(page: Any) -> str:
-    thread = str(uuid4())
-    page.evaluate("hash => { location.hash = hash }", f"#/chat/{thread}/new")
-    page.locator(".empty h2").wait_for()
-    return thread
-
-
-def say(page: Any, words: str) -> None:
-    page.locator(".composer textarea").fill(words)
-    page.keyboard.press("Enter")
-
-
-def finished(page: Any) -> Any:
-    """Waits for the end of the last answer, and returns it."""
-    page.locator("[aria-label=Send]").wait_for()
-    answer = page.locator("article.answer").last
-    answer.locator("footer.meta").wait_for()
-    return answer
-
-
-def shown(page: Any) -> list[str]:
-    """The words of a conversation, without how long each thing took: threads do not keep that."""
-    text = page.locator("[role=log]").inner_text()
-    text = re.sub(r"( · )?\b\d+(\.\d+)? m?s\b|(?<=Thought) for", "", text)
-    return [line.strip() for line in text.split("\n") if line.strip()]
 
 
 def check_axe(page: Any) -> None:

@@ -34,6 +34,7 @@ export class Conversation {
   begin(runId, user = null) {
     Object.assign(this, { runId, state: "running", error: null, pending: [], unsent: null, lost: 0, milliseconds: null });
     this.answers.clear();
+    for (const call of this.calls.values()) Object.assign(call, { begun: false, progress: null });
     this.began = performance.now();
     this.messages = this.messages.filter((message) => !message.isGuess);
     if (user) this.messages.push({ ...user, isGuess: true });

@@ -18,11 +18,11 @@ const fileOf = (part) => ({
   url: part.url,
 });
 
-function stateOf(call, result, live, waits) {
+function stateOf(call, result, live, waits, isRunning) {
   if (result) return result.denied ? "denied" : result.is_error ? "failed" : "done";
   if (waits) return "waiting";
   if (call.isOpen) return "writing";
-  return live?.begun ? "running" : "called";
+  return live?.begun && isRunning ? "running" : "called";
 }
 
 function toolBlock(call, key, results, conversation) {
@@ -35,7 +35,7 @@ function toolBlock(call, key, results, conversation) {
     arguments: call.arguments,
     raw: call.raw,
     result: result?.result,
-    state: stateOf(call, result, live, interrupt),
+    state: stateOf(call, result, live, interrupt, conversation.state === "running"),
     interrupt,
     edited: live?.edited,
     isAnswered: conversation.answers.has(interrupt?.id),
