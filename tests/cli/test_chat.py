@@ -402,3 +402,12 @@ def test_by_a_schema_only_the_valid_answer_is_written(cli, llm: Llm) -> None:
     answers = iter([says("Sure! Here it is"), says('{"z": 1}')])
     llm.reply = lambda _: next(answers)
     assert cli("chat", "A number", "--output-schema", json.dumps(schema))[:2] == (0, '{"z": 1}\n')
+
+
+def test_a_trace_goes_to_standard_error(cli) -> None:
+    code, out, err = cli("chat", "x", "--trace")
+    assert (code, out) == (0, "You said: x\n")
+    lines = err.splitlines()
+    assert "3 → 4 tokens" in lines[1] and "first token" in lines[1]
+    assert lines[-1].startswith("└ success")
+    assert "\x1b" not in err

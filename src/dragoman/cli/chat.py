@@ -123,6 +123,12 @@ def chat(
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")
     ] = False,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace", help="Show model calls and tools with times and cost, on standard error."
+        ),
+    ] = False,
     thread: Annotated[
         str | None,
         typer.Option(
@@ -150,6 +156,7 @@ def chat(
     git diff | dragoman chat "Review this:"
     echo "Name a river" | dragoman chat -m ollama
     dragoman chat --tools mytools "Delete notes.txt."
+    dragoman chat --tools mytools --trace "How warm is it in Oslo?"
     dragoman chat --thread trip "I like trains."
     dragoman chat -c "Where do I go?"
     dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
@@ -172,9 +179,10 @@ def chat(
     from dragoman import providers
     from dragoman.agent import Agent
     from dragoman.cli.modules import load_tools
-    from dragoman.cli.screen import Screen
+    from dragoman.cli.screen import Screen, TraceStream
     from dragoman.providers.keys import find_key
     from dragoman.request import Settings
+    from dragoman.tracing import trace as make_trace
 
     effort: str | int | None = reasoning
     if reasoning and reasoning.isdecimal():
@@ -193,6 +201,7 @@ def chat(
         settings=settings,
         base_url=base_url,
         memory=memory,
+        hooks=make_trace(TraceStream(lambda: screen.break_line())) if trace else (),
     )
     # A missing key is reported before anything is read or typed.
     find_key(providers.get(agent.provider_name))

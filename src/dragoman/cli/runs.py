@@ -93,9 +93,10 @@ def show(run_id: _Id, log: LogOption, json: _Json = False, html: HtmlOption = Fa
     dragoman runs show mail-4711 --log sqlite:///runs.db
     dragoman runs show mail-4711 --html > mail.html
     """
-    from dragoman.cli.timeline import draw_timeline, read_timeline
     from dragoman.orchestration.story_reader import read_story
     from dragoman.runs.closing import read_pages
+    from dragoman.timeline import read_timeline
+    from dragoman.timeline_drawing import draw_timeline, dump_row
 
     async def read_run(log: RunLog) -> tuple[RunStatus, list[Event]]:
         status = await _find_run(log, run_id)
@@ -105,7 +106,7 @@ def show(run_id: _Id, log: LogOption, json: _Json = False, html: HtmlOption = Fa
     story = read_story(events, run_id)
     cost, rows = _find_cost(story), read_timeline(events)
     if json:
-        echo_json({**_dump_status(status, cost), "timeline": rows})
+        echo_json({**_dump_status(status, cost), "timeline": [dump_row(row) for row in rows]})
         return 0
     if html:
         from dragoman.cli.transcript import write_run

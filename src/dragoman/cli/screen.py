@@ -5,22 +5,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from shutil import get_terminal_size
 from typing import Any, TextIO
 
-from dragoman.cli.ask_user import summarize
 from dragoman.cli.terminal import STEERING, echo, escape, to_one_line
-from dragoman.errors import SettingsError
 from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
-from dragoman.result import ChatResult, sum_cost
+from dragoman.pending_text import summarize
+from dragoman.result import ChatResult, find_total_cost
 from dragoman.tools.context import PROGRESS
 
-__all__ = ["Screen", "find_cost", "show_notes", "show_pending", "format_usage"]
+__all__ = ["Screen", "TraceStream", "find_cost", "show_notes", "show_pending", "format_usage"]
 
 _CONTROL: dict[int, str | None] = {
     **{code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"},
@@ -114,6 +113,13 @@ class Screen:
         self._switch_mode(thinking=False)
         self.show_waiting(self._json_end)
 
+    def break_line(self) -> None:
+        """Ends the line of the answer on a terminal, so that something else can be printed. More of
+        the answer follows on a new line."""
+        if self._is_terminal:
+            self._switch_mode(thinking=False)
+            self._end_line()
+
     def finish(self) -> None:
         """Ends the answer, also an incomplete one, so that the next output starts on a new line."""
         self._switch_mode(thinking=False)
@@ -174,6 +180,28 @@ class Screen:
             self._last = text[-1]
 
 
+class TraceStream:
+    """Standard error for a trace, which breaks the line of the answer first."""
+
+    def __init__(self, before: Callable[[], None]) -> None:
+        """`before`: is called before each piece of text."""
+        self._before, self._stream = before, sys.stderr
+        self.encoding = self._stream.encoding
+
+    def write(self, text: str) -> int:
+        """Writes a piece of text."""
+        self._before()
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flushes the stream."""
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Returns True if it is a terminal."""
+        return self._stream.isatty()
+
+
 def show_pending(pending: Sequence[Interrupt], then: str) -> None:
     """Shows pending interrupts on standard error, and says what happens to them (`then`)."""
     for interrupt in pending:
@@ -185,10 +213,7 @@ def show_pending(pending: Sequence[Interrupt], then: str) -> None:
 def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
     """Returns the cost of results to show in US dollars, or None if it is unknown or the extra
     `cost` is not installed."""
-    try:
-        return sum_cost(call for result in results for call in result.calls)
-    except SettingsError:
-        return None
+    return find_total_cost(call for result in results for call in result.calls)
 
 
 def format_usage(usage: Usage | None, cost: Decimal | None = None) -> str:
