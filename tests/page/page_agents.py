@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from dragoman import Agent, Memory, ThinkingPart, ToolContext, serve, tool
+from dragoman import Agent, Memory, Message, ThinkingPart, ToolContext, serve, tool
 from dragoman.errors import OverloadedError, RateLimitError
 from dragoman.message import Role, ToolResultPart
 from dragoman.request import ModelRequest
@@ -160,6 +160,16 @@ def _script(native: Any, *, fails: bool = False) -> Any:
     return begin
 
 
+async def _seed(memory: Any, count: int) -> None:
+    """Makes a conversation of so many messages."""
+    texts = [f"Message **{number}** of `many`." for number in range(count)]
+    messages = [
+        Message.model(text) if number % 2 else Message.user(text)
+        for number, text in enumerate(texts)
+    ]
+    await memory.save(messages, "many", resource_id="anonymous")
+
+
 def make_app(keys: list[str]) -> Any:
     """The application: one agent with a memory that may be asked with three models."""
 
@@ -209,6 +219,8 @@ def make_app(keys: list[str]) -> Any:
         page=True,
         durable=is_durable,
     )
+    if "SEED" in os.environ:
+        asyncio.run(_seed(agent.memory, int(os.environ["SEED"])))
     app.state.service.lease_seconds = float(os.environ.get("LEASE", "30"))
     return app
 

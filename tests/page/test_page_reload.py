@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.browser import free_port, served
-from support.page_steps import choose_agent, new_thread, say, seen
+from support.page_steps import choose_agent, new_thread, say, seen, wait_until_same
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(240)]
 MOST_STEPS = 200
@@ -50,16 +50,10 @@ def pair(open_page: Any, gated_url: str) -> Any:
 
 
 def check_same(page: Any, other: Any) -> None:
-    """Loads the other page anew and holds it against the first, which may still get an event."""
+    """Loads the other page anew and holds it against the first."""
     other.goto(page.url.replace("/new", ""))
     other.reload()
-    until = time.monotonic() + 10
-    while True:
-        one, two = seen(page), seen(other)
-        if one and one == two:
-            return
-        assert time.monotonic() < until, f"{one}\n{two}"
-        time.sleep(0.02)
+    wait_until_same(page, other)
 
 
 def walk(pair: Any, gate: Gate, is_over: Callable[[Any], bool], every: int = 1) -> int:

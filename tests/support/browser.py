@@ -109,4 +109,6 @@ class Relay:
             while data := source.recv(65536):
                 sink.sendall(data)
         for held in (source, sink):
+            with suppress(OSError):
+                held.shutdown(socket.SHUT_RDWR)
             held.close()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 from uuid import uuid4
 
-__all__ = ["choose_agent", "finished", "new_thread", "say", "seen", "shown"]
+__all__ = ["choose_agent", "finished", "new_thread", "say", "seen", "shown", "wait_until_same"]
 
 _TIMES = re.compile(r"( · )?\b\d+(\.\d+)? m?s\b|(?<=Thought) for")
 
@@ -54,3 +55,14 @@ def shown(page: Any) -> list[str]:
 def seen(page: Any) -> list[str]:
     """All words of each turn, also folded ones, without how long each thing took."""
     return page.evaluate(_READ_TURNS)
+
+
+def wait_until_same(page: Any, other: Any) -> None:
+    """Waits until two pages show the same turns: each may still get an event."""
+    until = time.monotonic() + 10
+    while True:
+        one, two = seen(page), seen(other)
+        if one and one == two:
+            return
+        assert time.monotonic() < until, f"{one}\n{two}"
+        time.sleep(0.02)

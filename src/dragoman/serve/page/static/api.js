@@ -4,6 +4,7 @@
 const OWN = { "x-dragoman-page": "1" };
 const FIRST_WAIT = 400;
 const LONGEST_WAIT = 8000;
+const LONGEST_SILENCE = 60_000; // the server says something more often
 
 export class Problem extends Error {
   constructor(message, { status = 0, type = "offline", retryAfter = null } = {}) {
@@ -50,7 +51,9 @@ async function* frames(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    // A connection may be gone without a word, as after a sleep of this machine.
+    const timer = setTimeout(() => reader.cancel(), LONGEST_SILENCE);
+    const { done, value } = await reader.read().finally(() => clearTimeout(timer));
     if (done) return;
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();

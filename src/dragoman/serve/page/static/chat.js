@@ -91,6 +91,7 @@ function useConversation(threadId, agent, { isNew, say, onChanged }) {
     if (cutAt) conversation.cut(cutAt);
     conversation.begin(null, user);
     history.replaceState(null, "", `#/chat/${encodeURIComponent(threadId)}`);
+    dispatchEvent(new Event("hashchange")); // it is new no more
     draw();
     say("The answer is being written.");
     try {
