@@ -17,6 +17,8 @@ from dragoman.cli.keys import KEYS
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
+from dragoman.cli.proxy import ProxyGroup, proxy
+from dragoman.cli.proxy_recordings import list_recordings, report_drift, show_recording
 from dragoman.cli.runs import attach, cancel, list_runs, retry
 from dragoman.cli.runs import show as show_run
 from dragoman.cli.serve import serve
@@ -50,6 +52,12 @@ _local = typer.Typer(
 _memory = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="A store of conversations as a whole."
 )
+_proxy = typer.Typer(
+    cls=ProxyGroup,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    subcommand_metavar="[COMMAND | -- PROGRAM...]",
+)
 _runs = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The runs in a log: durable and other ones."
 )
@@ -74,6 +82,11 @@ _embed.command()(text)
 app.add_typer(_embed, name="embed")
 _local.command()(pull)
 app.add_typer(_local, name="local")
+_proxy.callback()(proxy)
+_proxy.command(name="list")(list_recordings)
+_proxy.command(name="show")(show_recording)
+_proxy.command(name="report")(report_drift)
+app.add_typer(_proxy, name="proxy")
 _runs.command(name="list")(list_runs)
 _runs.command()(attach)
 _runs.command()(cancel)
@@ -154,6 +167,7 @@ def dragoman(
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman keys set openai                   store a provider's key, used after the environment
+    dragoman proxy -- pytest                   record what a program asks its providers, and replay it
     dragoman providers                         list the providers and what each can do
 
     \b
