@@ -27,7 +27,7 @@ ROWS = [
     row("2026-10-30", "openai:gpt-5.2", 4, "9"),
 ]
 USAGE = {
-    "key": {"name": "ci \u202e", "prefix": "dgm_Ab12Cd", "expires_at": "2027-01-01T00:00:00Z"},
+    "key": {"name": "ci", "prefix": "dgm_Ab12Cd", "expires_at": "2027-01-01T00:00:00Z"},
     "from": "2026-10-27", "to": "2026-11-26", "budgets": [BUDGET, SPENT], "rows": ROWS,
     "total": {}, "stored": False,
 }  # fmt: skip
@@ -45,18 +45,19 @@ def test_usage_is_drawn(open_page: Any, shoot: Any, axe: Any, scheme: str, width
     assert "$3.5 left" in page.locator(".budget").first.inner_text()
     assert "27 Nov" in page.locator(".budget").first.inner_text()
     assert page.locator(".budget.spent").inner_text().count("spent") == 1
-    assert "U+202E" in page.locator(".whose").inner_text()
+    assert "ci dgm_Ab12Cd… holds until 1 Jan" in page.locator(".whose").inner_text()
+    assert "free" not in page.locator(".usage").inner_text()
     assert page.locator(".chart g").count() == 31
     assert page.locator(".chart title").last.text_content() == "2026-11-26: 600 tokens"
     page.get_by_role("button", name="Cost").click()
     assert page.locator(".chart title").last.text_content() == "2026-11-26: $0.500"
     rows = page.locator(".usage > .list tbody tr")
     assert [text.split()[0] for text in rows.all_inner_texts()] == ["openai:gpt-5.2", "local"]
+    shoot(page, f"26-usage-{scheme}-{width}")
     page.get_by_text("By day and model").click()
     assert page.locator(".days tbody tr").count() == 4
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     axe(page)
-    shoot(page, f"26-usage-{scheme}-{width}")
 
 
 def test_without_calls_it_says_so(open_page: Any) -> None:

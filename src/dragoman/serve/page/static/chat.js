@@ -109,9 +109,10 @@ function useConversation(threadId, agent, { isNew, say, onChanged }) {
       draw();
     }
   };
-  const showEarlier = async (page) => {
+  const showEarlier = async (page, onLoaded) => {
     const { conversation, stop } = held.current;
     const loaded = await ask(`${path`/page/threads/${threadId}`}?page=${page}`, { signal: stop.signal });
+    onLoaded();
     conversation.prepend(loaded.messages);
     setThread((before) => ({ ...before, page, has_more: loaded.has_more }));
     recall(conversation, stop.signal).catch(() => {});
@@ -213,9 +214,7 @@ export function Chat({ threadId, isNew, agents, agentName, onAgent, onMenu, onCh
   const onEarlier = async () => {
     const node = scroller.current;
     setAway(true);
-    await showEarlier((thread.page ?? 0) + 1).catch(() => {});
-    anchor.current = node.scrollHeight - node.scrollTop;
-    draw();
+    await showEarlier((thread.page ?? 0) + 1, () => (anchor.current = node.scrollHeight - node.scrollTop)).catch(() => {});
   };
   // Drawn once: an event of the last answer draws nothing of those before it.
   const drawn = useMemo(() => past.map((turn) => turn.role === "user" ? html`<${UserTurn} key=${turn.id} turn=${turn} />` : html`<${AnswerTurn} key=${turn.id} turn=${turn} schemas=${schemas} />`), [past, schemas]);

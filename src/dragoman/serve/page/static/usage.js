@@ -29,6 +29,9 @@ function sumOf(rows) {
   return sum;
 }
 
+// What is not known is not free.
+const priceOf = ({ cost, unknown }) => (cost === 0 && unknown > 0 ? "" : money(cost));
+
 const amount = (number, unit) => (unit === "dollars" ? `$${Number(number).toLocaleString("en", { maximumFractionDigits: 4 })}` : count(number));
 
 function Budget({ budget }) {
@@ -67,13 +70,13 @@ function Models({ rows }) {
   models.sort(([, one], [, other]) => other.cost - one.cost || other.tokens - one.tokens);
   return html`<table class="list"><thead><tr><th>Model</th><th class="number">Calls</th><th class="number">Tokens</th><th class="number">Cost</th></tr></thead>
     <tbody>${models.map(([model, sum]) => html`<tr key=${model}><td>${visible(model)}</td><td class="number">${count(sum.requests)}</td><td class="number">${count(sum.tokens)}</td>
-      <td class="number">${money(sum.cost)}${sum.unknown > 0 && html`<small>${count(sum.unknown)} without a price</small>`}</td></tr>`)}</tbody></table>`;
+      <td class="number">${priceOf(sum)}${sum.unknown > 0 && html`<small>${count(sum.unknown)} without a price</small>`}</td></tr>`)}</tbody></table>`;
 }
 
 function Days({ rows }) {
   return html`<details class="days"><summary>By day and model${icon("chevron")}</summary>
     <table class="list"><thead><tr><th>Day (UTC)</th><th>Model</th><th class="number">Calls</th><th class="number">Tokens</th><th class="number">Cost</th></tr></thead>
-      <tbody>${rows.map((row) => html`<tr><td>${row.day}</td><td>${visible(row.model)}</td><td class="number">${count(row.requests)}</td><td class="number">${count(tokensOf(row))}</td><td class="number">${money(row.cost)}</td></tr>`)}</tbody></table></details>`;
+      <tbody>${rows.map((row) => html`<tr><td>${row.day}</td><td>${visible(row.model)}</td><td class="number">${count(row.requests)}</td><td class="number">${count(tokensOf(row))}</td><td class="number">${priceOf({ cost: Number(row.cost), unknown: row.unknown_cost })}</td></tr>`)}</tbody></table></details>`;
 }
 
 export function Usage({ onMenu }) {
