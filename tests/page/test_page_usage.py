@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from support.page_steps import finished, new_thread, say
+
 pytestmark = [pytest.mark.service, pytest.mark.timeout(120)]
 BUDGET = {"per": "day", "unit": "dollars", "words": "$5 per day", "limit": "5", "spent": "1.25",
           "held": "0.25", "left": "3.5", "resets_at": "2026-11-27T00:00:00Z"}  # fmt: skip
@@ -67,3 +69,14 @@ def test_without_calls_it_says_so(open_page: Any) -> None:
     page.goto(page.url.partition("#")[0] + "#/usage/")
     page.get_by_text("No calls yet").wait_for()
     assert page.locator(".budgets").count() == 0
+
+
+def test_what_a_run_took_is_there(open_page: Any) -> None:
+    page = open_page()
+    new_thread(page)
+    say(page, "Hello")
+    finished(page)
+    page.get_by_role("link", name="Usage").click()
+    page.locator(".chart svg").wait_for()
+    assert "anthropic:claude-sonnet-4-6" in page.locator(".usage > .list").inner_text()
+    assert "This server keeps nothing" in page.locator(".usage").inner_text()
