@@ -82,6 +82,7 @@ class OwnerEvents:
         return [event for event in visible if event is not None]
 
     def _show(self, event: Event) -> Event | None:
+        # The endpoint and the provider's own figure decide a price, and are nothing for the page.
         if self._keeps_prices and isinstance(event, MessageStarted | MessageFinished):
             return event
         if isinstance(event, PartStarted | PartFinished):
