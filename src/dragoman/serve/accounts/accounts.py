@@ -184,6 +184,7 @@ class Accounts:
     async def find_valid_key(self, owner: str) -> CallerKey | None:
         """Returns the key of a caller if it may be used, as it was a second ago at most."""
         time = monotonic()
+        # Most callers come again within the second: then their request reads nothing.
         until, key = self._fresh.get(owner, (0.0, None))
         if time >= until:
             key = await self.sql.find_key(owner)
