@@ -16,6 +16,7 @@ from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.generate import generate
 from dragoman.cli.keys import KEYS
+from dragoman.cli.logs import LOGS
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
@@ -24,6 +25,7 @@ from dragoman.cli.proxy_recordings import list_recordings, report_drift, show_re
 from dragoman.cli.runs import attach, cancel, list_runs, retry
 from dragoman.cli.runs import show as show_run
 from dragoman.cli.serve import serve
+from dragoman.cli.settings import ALIASES, show_default
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
@@ -35,6 +37,8 @@ __all__ = ["add_chat", "app"]
 
 _SLIP = 0.7
 """How alike a word and the name of a command must be for a slip of the keys, from 0 to 1."""
+_OPTION_SLIP = 0.8
+"""How alike an option and one of the program itself must be for that."""
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(
@@ -55,6 +59,11 @@ _local = typer.Typer(
 _memory = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="A store of conversations as a whole."
 )
+_models = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="The models of a provider, what is known of one, and the default.",
+)
 _proxy = typer.Typer(
     cls=ProxyGroup,
     invoke_without_command=True,
@@ -71,7 +80,6 @@ _threads = typer.Typer(
 app.command()(chat)
 app.command()(generate)
 app.command()(providers)
-app.command()(models)
 app.command()(decode)
 app.command()(convert)
 app.command()(plan)
@@ -86,6 +94,10 @@ _embed.command()(text)
 app.add_typer(_embed, name="embed")
 _local.command()(pull)
 app.add_typer(_local, name="local")
+_models.command(name="list")(models)
+_models.command(name="default")(show_default)
+app.add_typer(_models, name="models")
+app.add_typer(ALIASES, name="aliases")
 _proxy.callback()(proxy)
 _proxy.command(name="list")(list_recordings)
 _proxy.command(name="show")(show_recording)
@@ -108,6 +120,7 @@ app.add_typer(_memory, name="memory")
 KEYS.command(name="create")(create_key)
 KEYS.command()(revoke)
 app.add_typer(KEYS, name="keys")
+app.add_typer(LOGS, name="logs")
 
 
 _NAMES = (
@@ -116,8 +129,10 @@ _NAMES = (
     *(str(group.name) for group in app.registered_groups),
 )
 """What may stand first on a command line."""
-_USUAL = {"keys": "list"}
-"""Group → the command that it runs if none is given."""
+_USUAL = {"aliases": "list", "keys": "list", "logs": "list"}
+"""Group → the command that it runs if none is named."""
+_OF_MODELS = ("default", "list", "--help", "-h")
+"""What may follow `models`, besides a provider."""
 
 
 def add_chat(words: Sequence[str]) -> list[str]:
@@ -127,7 +142,13 @@ def add_chat(words: Sequence[str]) -> list[str]:
     first = words[0] if words else "--help"
     if first in _USUAL and not _names_command(words[1:]):
         return [first, _USUAL[first], *words[1:]]
-    is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
+    if first == "models" and (len(words) == 1 or words[1] not in _OF_MODELS):
+        return [first, "list", *words[1:]]
+    # --thread is no slip of "threads", and --conversation none of --version.
+    is_option = first.startswith("-")
+    names = [name for name in _NAMES if name.startswith("-") == is_option]
+    cutoff = _OPTION_SLIP if is_option else _SLIP
+    is_slip = " " not in first and get_close_matches(first, names, cutoff=cutoff) != []
     if first in _NAMES or is_slip:
         return [*words]
     return ["chat", *words]
@@ -162,7 +183,8 @@ def dragoman(
     dragoman "Why is the sky blue?"            ask the embedded model: no key, no network
     dragoman chat -m openai:gpt-4o "Hello"     ask a hosted model; needs OPENAI_API_KEY
     dragoman chat                              hold a conversation, in a terminal
-    dragoman chat --thread trip                store it; dragoman chat -c continues the last one
+    dragoman chat -c "And in winter?"          go on; dragoman logs shows what was asked
+    dragoman chat --thread trip                store it under a name
     dragoman generate "a cat" -o cat.png       make an image, a PDF or another file; needs a provider
     dragoman embed create *.md > notes.json    make vectors of texts, for dragoman embed search
     dragoman convert a.jsonl --to anthropic    convert conversations between any formats

@@ -165,7 +165,7 @@ def _list_provider_keys() -> None:
     if not keys:
         echo("note: no key is stored; dragoman keys set NAME stores one", err=True)
     for variable in sorted(keys):
-        users = [each.name for each in REGISTRY.providers() if variable in each.key_names]
+        users = [user.name for user in REGISTRY.providers() if variable in user.key_names]
         echo(f"{to_one_line(variable)}  {', '.join(users)}".rstrip())
 
 

@@ -18,6 +18,7 @@ import msgspec
 import typer
 
 from dragoman.cli.agents import check_agents, check_names, load_targets, prepare_agent
+from dragoman.cli.settings import expand_alias, find_default_model
 from dragoman.cli.terminal import DirectoryOption, echo
 from dragoman.json_bytes import Json
 from dragoman.runtime import extra_hint
@@ -56,6 +57,7 @@ def serve(
             metavar="MODEL",
             help="A model, such as openai:gpt-4o.",
             show_default=False,
+            callback=expand_alias,
         ),
     ] = None,
     gateway: Annotated[
@@ -351,7 +353,7 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
     agents = check_agents(served, _TARGET)
     gateway = Gateway.from_toml(file) if file is not None else None
     if not agents and gateway is None:
-        agents = {"local": Agent[None]()}
+        agents = {"local": Agent[None](find_default_model())}
     for agent in agents.values():
         prepare_agent(agent)
     if not agents:

@@ -38,6 +38,7 @@ class Upstream(NamedTuple):
     """A host that the proxy sends to."""
 
     name: str
+    """The first segment of its paths at the proxy."""
     origin: str
     """Its URL without a path."""
     path: str
