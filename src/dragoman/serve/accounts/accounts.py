@@ -68,6 +68,7 @@ class Accounts:
         self._fresh: dict[str, tuple[float, CallerKey | None]] = {}
         self._flushing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._has_written = False
         self.book = UsageBook()
         """Usage that waits to be written; all of it without a database."""
 
@@ -95,6 +96,8 @@ class Accounts:
 
     async def __aenter__(self) -> Self:
         if self.has_database:
+            # Imports SQLAlchemy now, and not during a call.
+            assert self.sql
             self._stopping = asyncio.Event()
             self._flushing = asyncio.create_task(self._keep_flushing(), name="dragoman-usage")
         return self
@@ -248,7 +251,7 @@ class Accounts:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), _FLUSH_SECONDS)
             await self._flush()
-            if (today := name_day(self.clock())) != pruned and self._opened is not None:
+            if (today := name_day(self.clock())) != pruned and self._has_written:
                 with suppress(DragomanError):
                     await self.sql.prune(self.clock())
                     pruned = today
@@ -264,6 +267,7 @@ class Accounts:
                 _LOG.warning("usage could not be written: %s", error)
                 self.book.put_back(rows)
 
+        self._has_written = True
         writing = self.sql.write_usage(rows)
         writing.add_done_callback(finish)
         with suppress(DragomanError):

@@ -76,9 +76,9 @@ class CallerPayer:
     def _find_most(self, planned: PlannedCall) -> dict[str, int]:
         """Returns what a call takes at most, by unit."""
         output_tokens = planned.output_tokens
-        if output_tokens is None or output_tokens < 1:
+        if output_tokens is None:
             output_tokens = _OUTPUT_TOKENS
-        # Zero and less mean no limit to some providers, and the estimate may be too low.
+        # The estimate may be too low.
         input_tokens = round(_MARGIN * planned.count_input())
         amounts = {"dollars": 0, "tokens": input_tokens + output_tokens}
         if any(budget.unit == "dollars" for budget in self.caller.budgets):
