@@ -26,6 +26,7 @@ from dragoman.cli.plan_and_decode import decode, plan
 from dragoman.cli.plugins import PLUGINS, find_command_group
 from dragoman.cli.proxy import ProxyGroup, proxy
 from dragoman.cli.proxy_recordings import list_recordings, report_drift, show_recording
+from dragoman.cli.run import run
 from dragoman.cli.runs import attach, cancel, list_runs, retry
 from dragoman.cli.runs import show as show_run
 from dragoman.cli.schema_shorthand import dsl
@@ -95,6 +96,8 @@ app.command()(convert)
 app.command()(plan)
 app.command()(serve)
 app.command()(ui)
+# What follows the program is the program's.
+app.command(context_settings={"allow_interspersed_args": False})(run)
 app.command()(worker)
 app.command()(usage)
 app.command()(mcp)
@@ -215,6 +218,7 @@ def dragoman(
     dragoman serve                             serve the embedded model to clients of any model API
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
     dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
+    dragoman run -m openai:gpt-5 claude        run Claude Code, Codex, Gemini CLI … with any model
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman keys create --name ci             make a key for callers of a server, with a budget
     dragoman usage                             show what the callers of a server took
