@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         tool,
         toolset,
     )
+    from dragoman.tracing import trace
 
 __all__ = [
     "Agent",
@@ -159,6 +160,7 @@ __all__ = [
     "repair",
     "tool",
     "toolset",
+    "trace",
     "unfold",
 ]
 
@@ -187,6 +189,7 @@ _MODULES = {
     "remote_agent": "remote",
     "tool": "tools",
     "toolset": "tools",
+    "trace": "tracing",
 }
 
 __getattr__ = lazy("dragoman", _MODULES)

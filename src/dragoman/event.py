@@ -48,6 +48,7 @@ __all__ = [
     "StateSnapshot",
     "StepFinished",
     "StepStarted",
+    "TOOL_PROGRESS",
     "ToolStarted",
     "event_from_json",
     "event_to_json",
@@ -112,6 +113,8 @@ class RunStarted(_TimedEvent, frozen=True, tag="run_started"):
     void."""
     native: Native = None
     """What a format has beside these fields, by its name."""
+    call_id: str | None = None
+    """Id of the call of the parent's in whose tool it runs; `None`: it runs in none."""
 
 
 class RunFinished(_TimedEvent, frozen=True, tag="run_finished"):
@@ -327,6 +330,9 @@ PARTIAL_IMAGE = "image_generation.partial_image"
 """Name of the custom event that shows an image before it is finished. Its value holds
 `partial_image_b64`, the whole image as far as it goes, and may hold `output_format` and
 `partial_image_index`. No message keeps it."""
+
+TOOL_PROGRESS = "tool_progress"
+"""Name of the `Custom` events of `ToolContext.progress`."""
 
 CALLS_BEGUN = "dragoman.calls_begun"
 """Name of the `Custom` that the log of a run holds before the tools of some calls begin. Its value is

@@ -37,7 +37,9 @@ from dragoman.content import (
     read_unknown_piece,
     upgrade_stored,
 )
+from dragoman.content_figures import draw_content
 from dragoman.errors import HistoryError
+from dragoman.figure import Drawable, Figure
 
 __all__ = [
     "Citation",
@@ -60,12 +62,16 @@ __all__ = [
     "ToolCallPart",
     "ToolResultPart",
     "Usage",
+    "draw_messages",
     "dump_messages",
     "load_messages",
 ]
 
 
 T = TypeVar("T")
+
+_MOST_DRAWN = 100
+"""Messages that a picture of a conversation shows."""
 
 
 class Role(StrEnum):
@@ -162,7 +168,15 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     `ModelProfile.binds`."""
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag_field="v", tag=2):
+class Message(
+    Drawable,
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    weakref=True,
+    tag_field="v",
+    tag=2,
+):
     """One message of a conversation: a role and an ordered content.
 
     `content` takes any sequence of pieces; a string stands for a `TextPart`. `metadata["thinking"]`
@@ -270,6 +284,24 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         """Returns the metadata without what is derived from the content."""
         return {key: value for key, value in self.metadata.items() if key != "thinking"}
 
+    def __figure__(self) -> Figure:
+        """Returns the picture of the message: what it says, with thinking, calls and results
+        folded, and who answered with how many tokens."""
+        figures = draw_content(self.content)
+        facts: list[str] = []
+        if self.origin is not None:
+            facts.append(f"{self.origin.provider}:{self.origin.model or ''}")
+        if (usage := self.usage) is not None:
+            facts.append(f"{usage.input_tokens or 0:,} → {usage.output_tokens or 0:,} tokens")
+        if facts:
+            figures += (Figure("note", text=", ".join(facts)),)
+        if self.role is Role.MODEL:
+            return Figure(title="model", figures=figures)
+        # Nobody said it: a message of results alone.
+        if self.content and all(isinstance(piece, ToolResultPart) for piece in self.content):
+            return Figure(title="results", figures=figures)
+        return Figure("user", self.role.value, figures=figures)
+
     def replace(self, **changes: Any) -> Self:
         """Returns a copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
@@ -351,6 +383,14 @@ def _as_stored(piece: Content) -> Any:
     else:
         stored = None
     return stored or piece
+
+
+def draw_messages(messages: Sequence[Message]) -> tuple[Figure, ...]:
+    """Returns pictures of messages, of many the last ones."""
+    figures = tuple(message.__figure__() for message in messages[-_MOST_DRAWN:])
+    if hidden := len(messages) - len(figures):
+        return (Figure("note", text=f"… {hidden:,} earlier messages"), *figures)
+    return figures
 
 
 def dump_messages(messages: Iterable[Message]) -> bytes:

@@ -16,10 +16,13 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from dragoman.cost import call_cost
+from dragoman.errors import SettingsError
+from dragoman.figure import Drawable, Figure
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Message, Native, Origin, Usage
+from dragoman.message import FinishReason, Message, Native, Origin, Usage, draw_messages
 from dragoman.model_profile import ModelProfile
+from dragoman.pending_text import summarize
 
 __all__ = [
     "BatchEmbeddingsResult",
@@ -28,6 +31,7 @@ __all__ = [
     "ModelCall",
     "ModelInfo",
     "Vector",
+    "find_total_cost",
     "sum_cost",
     "sum_usage",
 ]
@@ -103,7 +107,16 @@ def sum_cost(calls: Iterable[ModelCall]) -> Decimal | None:
     return total
 
 
-class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
+def find_total_cost(calls: Iterable[ModelCall]) -> Decimal | None:
+    """Returns what `sum_cost` does, and `None` also where the package with the prices is not
+    installed: for those who show a cost if there is one."""
+    try:
+        return sum_cost(calls)
+    except SettingsError:
+        return None
+
+
+class ChatResult(Drawable, msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     """The result of one send, or one chunk of it. Chunks hold only what is new; `joined` adds
     them up."""
 
@@ -166,6 +179,17 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
         if self.losses:
             fields += [f"{len(self.losses)} losses"]
         return f"ChatResult({', '.join(fields)})"
+
+    def __figure__(self) -> Figure:
+        """Returns the picture of the result: its messages, or its output if it has none, what was
+        left out, and what it waits for."""
+        figures = draw_messages(self.messages) or (Figure("text", text=str(self.output)),)
+        notes = [f"left out or changed: {loss}" for loss in self.losses if not loss.is_minor]
+        notes += map(summarize, self.pending)
+        title = str(self).removeprefix("ChatResult(").removesuffix(")")
+        if cost := find_total_cost(self.calls):
+            title += f", ${cost:f}"
+        return Figure(title=title, figures=(*figures, *[Figure("note", text=n) for n in notes]))
 
     @property
     def cost(self) -> Decimal | None:

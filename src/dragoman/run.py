@@ -20,6 +20,7 @@ import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished
+from dragoman.figure import Figure
 from dragoman.hooks import Hooks, RunStart, find_active_hooks
 from dragoman.limits import Limits, Spent, find_reached_limit
 from dragoman.logs import logger
@@ -31,6 +32,7 @@ from dragoman.orchestration.output_type import TypedOutput
 from dragoman.orchestration.partial_output import OutputEvents, find_element_type, read_partials
 from dragoman.request import RunInfo
 from dragoman.result import ChatResult, sum_usage
+from dragoman.run_display import LiveDrawable, draw_run
 from dragoman.runtime import running_loop
 from dragoman.tools import ToolContext
 
@@ -48,7 +50,7 @@ _BUSY_SECONDS = 0.005
 nobody."""
 
 
-class Run(Generic[T]):
+class Run(LiveDrawable, Generic[T]):
     """Use it in `async with`; iterate over its events, or ask for its result, or both.
 
     It works only while it is being read: its consumer sets the pace. Tools alone go on between two
@@ -164,6 +166,8 @@ class Run(Generic[T]):
         if self._conversation is not None and self._state.story is None:
             with anyio.CancelScope(shield=True):
                 await self._conversation.keep(self._transcript.messages, is_over=True)
+        if self._display is not None:
+            self.redraw(is_over=True)
         if self._work.has_begun:
             return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
         return []
@@ -180,6 +184,7 @@ class Run(Generic[T]):
         """Makes this run a part of the run whose tool starts it; call it before the run begins.
         Its calls and tokens count there, too. `share_state`: both runs share one state."""
         self.parent_id = context.run_id or None
+        self._state.call_id = context.call.id or None
         # A run without a thread has its own id for one.
         if self.thread_id == self.id:
             self.thread_id = context.thread_id or self.id
@@ -307,6 +312,8 @@ class Run(Generic[T]):
                     step = await anext(self._steps)
             except StopAsyncIteration:
                 self._end()
+                if self._display is not None:
+                    self.redraw(is_over=True)
                 return
             except asyncio.CancelledError:
                 # Only the cancellation that `_interrupt` asked for is ours to swallow; one that
@@ -325,6 +332,8 @@ class Run(Generic[T]):
             # Stored before anybody sees it, so that no client knows a message that a store lacks.
             if self._conversation is not None:
                 step = await self._keep_messages(step, self._conversation)
+            if self._display is not None:
+                self.redraw(is_over=self._ended)
             yield step
 
     async def _keep_messages(
@@ -369,6 +378,11 @@ class Run(Generic[T]):
         """Returns the result so far, with its output as text. An unfinished message counts as far
         as it was shown."""
         return self._transcript.result()
+
+    def __figure__(self) -> Figure:
+        """Returns the picture of the run: its result so far."""
+        name = self.agent_name or f"run {self.id}"
+        return draw_run(name, self.so_far(), self.error, is_over=self._ended)
 
     def _identify(self) -> str | None:
         """Puts the run's ids into its requests, and returns the id of the run around it."""

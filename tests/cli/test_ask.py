@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Interrupt, Resume, ToolCallPart, tool
-from dragoman.cli.ask_user import Terminal, ask_all, summarize
+from dragoman.cli.ask_user import Terminal, ask_all
 from dragoman.errors import ResumeError
+from dragoman.pending_text import summarize
 from support.model import agent, call, says
 
 pytestmark = pytest.mark.anyio

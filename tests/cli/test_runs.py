@@ -15,7 +15,6 @@ import pytest
 
 from dragoman.cli.follow import Follower
 from dragoman.cli.runs import _format_age
-from dragoman.cli.timeline import draw_timeline, read_timeline
 from dragoman.errors import RateLimitError
 from dragoman.event import (
     Event,
@@ -48,6 +47,8 @@ from dragoman.message import (
 )
 from dragoman.orchestration.story import MODEL_STEP
 from dragoman.runs import Runs, RunStatus, open_log
+from dragoman.timeline import name_model, read_timeline
+from dragoman.timeline_drawing import draw_timeline
 from support.cli import one_line
 from support.durable import Acts, durable_agent
 
@@ -360,11 +361,8 @@ def test_a_timeline_has_calls_tools_losses_and_errors() -> None:
     ]
     cut, asked = rows[1], rows[2]
     assert cut.retracted == "the process that drove the run ended"
-    assert (asked.model, asked.input_tokens, asked.output_tokens) == (
-        "openai:gpt-4o-2024-08-06",
-        1000,
-        100,
-    )
+    assert name_model(asked.origin) == "openai:gpt-4o-2024-08-06"
+    assert asked.usage == Usage(input_tokens=1000, output_tokens=100)
     lines = draw_timeline(rows)
     assert lines[:6] == [
         "> Refund order 7.",

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from dragoman.cli.screen import Screen
+from dragoman.cli.screen import Screen, TraceStream
 from dragoman.result import ChatResult
 
 
@@ -74,3 +74,28 @@ def test_json_that_is_being_written_shows_its_end_on_a_terminal_alone(
     piped = io.StringIO()
     Screen(out=piped, err=piped).follow(ChatResult('{"a'))
     assert piped.getvalue() == ""
+
+
+def test_a_trace_breaks_the_line_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    screen = Screen(colour=False, out=terminal, err=terminal)
+    stream = TraceStream(screen.break_line)
+    assert stream.isatty()
+    screen.show(ChatResult("Let me see."))
+    stream.write("├ look\n")
+    stream.write("├ model call 2\n")
+    screen.show(ChatResult("Done."))
+    screen.finish()
+    assert terminal.getvalue() == "Let me see.\n├ look\n├ model call 2\nDone.\n"
+
+
+def test_a_trace_leaves_a_piped_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, terminal = io.StringIO(), Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    screen = Screen(out=out, err=terminal)
+    screen.show(ChatResult("Half "))
+    TraceStream(screen.break_line).write("├ look\n")
+    screen.show(ChatResult("done."))
+    assert out.getvalue() == "Half done."
+    assert terminal.getvalue() == "├ look\n"

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 import pytest
 
 from dragoman import Agent, DataPart, Message, ThinkingPart, ToolCallPart, ToolResultPart, tool
-from dragoman.cli.timeline import read_timeline
 from dragoman.cli.transcript import write_run, write_thread
 from dragoman.message import Origin, Usage
 from dragoman.runs import Runs, open_log
 from dragoman.testing import ScriptedModel, call
+from dragoman.timeline import read_timeline
 
 HOSTILE = """</pre><script>alert(1)</script><img src=x onerror=alert(2)>"&' \u202etxt.exe"""
 MESSAGES = [
@@ -57,7 +57,7 @@ def test_a_thread_says_who_answered_and_for_how_much() -> None:
     page = write_thread(MESSAGES, "Trip")
     assert "anthropic:claude-sonnet-4-6, 1,200 tokens in, 34 out" in page
     assert "US dollars" in page and "thinking signed" in page
-    assert page.count("<details") == 3 and 'class="bad"' in page
+    assert page.count("<details") == 3 and 'class="fold bad"' in page
 
 
 @pytest.mark.anyio

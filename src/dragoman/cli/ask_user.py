@@ -21,15 +21,14 @@ from dragoman.cli.terminal import to_one_line
 from dragoman.errors import ResumeError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.json_bytes import Json
+from dragoman.pending_text import WAITS, describe_call, visible_json
 
-__all__ = ["Terminal", "ask_all", "summarize"]
+__all__ = ["Terminal", "ask_all"]
 
 _VERDICT = re.compile(
     r"(?P<yes>y|yes)|(?P<no>n|no)(?:[\s,:]+(?P<why>.+))?|(?P<edit>e|edit)",
     re.IGNORECASE | re.DOTALL,
 )
-_WIDTH = 100
-"""Longest JSON on one line."""
 
 
 @dataclass(frozen=True)
@@ -57,52 +56,20 @@ async def ask_all(pending: Sequence[Interrupt], terminal: Terminal) -> list[Resu
     return answers
 
 
-def summarize(interrupt: Interrupt) -> str:
-    """Returns one line that says what an interrupt waits for."""
-    about = [_describe_call(interrupt), to_one_line(interrupt.message or "")]
-    return f"{_WAITS[interrupt.reason]}: {' – '.join(piece for piece in about if piece)}"
-
-
 def _describe_question(interrupt: Interrupt) -> str:
     """Returns what the user is shown above a question of a waiting run: reason, call, message,
     address and schema."""
     url = interrupt.metadata.get("url")
     lines = [
-        f"[{_WAITS[interrupt.reason]}]",
-        _describe_call(interrupt, pretty=True),
+        f"[{WAITS[interrupt.reason]}]",
+        describe_call(interrupt, pretty=True),
         to_one_line(interrupt.message or ""),
         to_one_line(url) if isinstance(url, str) else "",
         ""
         if interrupt.schema is None
-        else f"JSON Schema of the answer: {_visible_json(interrupt.schema)}",
+        else f"JSON Schema of the answer: {visible_json(interrupt.schema)}",
     ]
     return "\n".join(line for line in lines if line)
-
-
-def _describe_call(interrupt: Interrupt, *, pretty: bool = False) -> str:
-    """Returns the name and arguments of the interrupt's call as the user is asked about it, or an
-    empty text."""
-    call = interrupt.call
-    return (
-        ""
-        if call is None
-        else f"{to_one_line(call.name)} {_visible_json(call.arguments, pretty=pretty)}"
-    )
-
-
-def _visible_json(value: Any, *, pretty: bool = False) -> str:
-    """Returns the JSON that the user is asked about with every invisible character escaped: what is
-    approved must be what is read."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
-    if pretty and len(text) > _WIDTH:
-        text = msgspec.json.format(text)
-    return "".join(c if c == "\n" or c.isprintable() else _escape_character(c) for c in text)
-
-
-def _escape_character(sign: str) -> str:
-    """Returns a character as JSON escapes, two of them beyond the basic plane."""
-    units = sign.encode("utf-16-be")
-    return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
 
 
 async def _read_until_valid(
@@ -155,7 +122,7 @@ async def _read_arguments(interrupt: Interrupt, terminal: Terminal) -> Resume:
     line has the typed text again."""
     text = "{}"
     if interrupt.call is not None:
-        text = _visible_json(interrupt.call.arguments)
+        text = visible_json(interrupt.call.arguments)
 
     async def arguments() -> Sequence[Resume]:
         """Asks at the terminal for edited arguments until they are a JSON object."""
@@ -226,15 +193,6 @@ def _decode_json_answer(text: str, wanted_type: Any = Any) -> Any:
         raise ValueError(f"that is not JSON ({error}); put a text in quotes") from error
 
 
-_WAITS: Mapping[Reason, str] = MappingProxyType(
-    {
-        "approval": "waits for approval",
-        "input": "asks you",
-        "auth": "waits for a sign-in",
-        "tool": "is yours to run",
-        "doubt": "may have been run already",
-    }
-)
 _ASKERS: Mapping[Reason, Callable[[Interrupt, Terminal], Awaitable[Resume]]] = MappingProxyType(
     {
         "approval": _ask_approval,

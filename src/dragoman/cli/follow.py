@@ -7,7 +7,6 @@ import sys
 
 import msgspec
 
-from dragoman.cli.ask_user import summarize
 from dragoman.cli.terminal import echo, echo_json, escape, to_one_line
 from dragoman.event import (
     Event,
@@ -23,6 +22,7 @@ from dragoman.event import (
 )
 from dragoman.inner_runs import InnerRuns
 from dragoman.message import Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.pending_text import summarize
 
 __all__ = ["Follower", "print_event"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from time import time
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from dragoman.cli.run_log import EngineOption, LogOption, open_shared_log
-from dragoman.cli.terminal import HtmlOption, echo, echo_json, to_one_line
+from dragoman.cli.terminal import HtmlOption, echo, echo_json, print_table, to_one_line
 
 if TYPE_CHECKING:
     from dragoman.event import Event
@@ -77,7 +77,7 @@ def list_runs(
         echo("note: the log has no such run", err=True)
     else:
         titles = ("STATE", "AGENT", "AGE", "COST", "ID", "THREAD", "OWNER")
-        _print_table([titles, *[_describe_status(status, cost) for status, cost in runs]])
+        print_table([titles, *[_describe_status(status, cost) for status, cost in runs]])
     return 0
 
 
@@ -93,9 +93,10 @@ def show(run_id: _Id, log: LogOption, json: _Json = False, html: HtmlOption = Fa
     dragoman runs show mail-4711 --log sqlite:///runs.db
     dragoman runs show mail-4711 --html > mail.html
     """
-    from dragoman.cli.timeline import draw_timeline, read_timeline
     from dragoman.orchestration.story_reader import read_story
     from dragoman.runs.closing import read_pages
+    from dragoman.timeline import read_timeline
+    from dragoman.timeline_drawing import draw_timeline, dump_row
 
     async def read_run(log: RunLog) -> tuple[RunStatus, list[Event]]:
         status = await _find_run(log, run_id)
@@ -105,7 +106,7 @@ def show(run_id: _Id, log: LogOption, json: _Json = False, html: HtmlOption = Fa
     story = read_story(events, run_id)
     cost, rows = _find_cost(story), read_timeline(events)
     if json:
-        echo_json({**_dump_status(status, cost), "timeline": rows})
+        echo_json({**_dump_status(status, cost), "timeline": [dump_row(row) for row in rows]})
         return 0
     if html:
         from dragoman.cli.transcript import write_run
@@ -310,12 +311,3 @@ def _format_age(seconds: float) -> str:
         if seconds >= length:
             return f"{int(seconds // length)} {unit}"
     return f"{max(0, int(seconds))} s"
-
-
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Prints rows with aligned columns."""
-    table = [[to_one_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        echo("  ".join(cells).rstrip())

@@ -5,22 +5,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from shutil import get_terminal_size
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from dragoman.cli.ask_user import summarize
 from dragoman.cli.terminal import STEERING, echo, escape, to_one_line
-from dragoman.errors import SettingsError
 from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Usage
-from dragoman.result import ChatResult, sum_cost
+from dragoman.pending_text import summarize
+from dragoman.result import ChatResult, find_total_cost
 from dragoman.tools.context import PROGRESS
 
-__all__ = ["Screen", "find_cost", "show_notes", "show_pending", "format_usage"]
+if TYPE_CHECKING:
+    from dragoman.cli.markdown_stream import MarkdownStream
+
+__all__ = ["Screen", "TraceStream", "find_cost", "show_notes", "show_pending", "format_usage"]
 
 _CONTROL: dict[int, str | None] = {
     **{code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"},
@@ -42,11 +44,12 @@ class Screen:
         *,
         colour: bool = True,
         thinking: bool | None = None,
+        markdown: bool = False,
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
         """Creates the screen. `thinking`: whether to show it; by default if standard output is a
-        terminal."""
+        terminal. `markdown`: whether a terminal shows the answer rendered."""
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self._is_terminal = self._out.isatty()
@@ -60,6 +63,11 @@ class Screen:
         self._marks = ("[Thinking]\n", "\n[/Thinking]\n\n")
         if colour and self._is_terminal and not colourless:
             self._marks = (_DIM, f"{_PLAIN}\n\n")
+        self._markdown: MarkdownStream | None = None
+        if markdown and self._is_terminal:
+            from dragoman.cli.markdown_stream import MarkdownStream
+
+            self._markdown = MarkdownStream(self._out, colour=self._marks[0] == _DIM)
         self._is_thinking = False
         self._waits = False
         self._last = "\n"
@@ -96,7 +104,7 @@ class Screen:
         # Empty output would end the display of thinking.
         elif chunk.output:
             self._switch_mode(thinking=False)
-            self._write_text(chunk.output, self._out)
+            self._write_answer(chunk.output)
 
     def follow(self, chunk: ChatResult[str]) -> None:
         """Shows the end of JSON that is being written on a terminal, in a line that the next output
@@ -113,6 +121,13 @@ class Screen:
         self._json_end = line[-columns:]
         self._switch_mode(thinking=False)
         self.show_waiting(self._json_end)
+
+    def break_line(self) -> None:
+        """Ends the line of the answer on a terminal, so that something else can be printed. More of
+        the answer follows on a new line."""
+        if self._is_terminal:
+            self._switch_mode(thinking=False)
+            self._end_line()
 
     def finish(self) -> None:
         """Ends the answer, also an incomplete one, so that the next output starts on a new line."""
@@ -143,9 +158,19 @@ class Screen:
         self._end_line()
         self._write_raw("[The answer above is void. It starts again:]\n", self._out)
         if self._text:
-            self._write_text(self._text, self._out)
+            self._write_answer(self._text)
+
+    def _write_answer(self, text: str) -> None:
+        """Writes a piece of the answer, rendered if wanted."""
+        if self._markdown is None:
+            self._write_text(text, self._out)
+        else:
+            self._markdown.write(text)
 
     def _end_line(self) -> None:
+        """Ends what is drawn of the answer, and its last line."""
+        if self._markdown is not None:
+            self._markdown.close()
         if self._last != "\n":
             self._write_raw("\n", self._out)
 
@@ -156,6 +181,8 @@ class Screen:
             self._err.write(_ERASED)
             self._err.flush()
         if thinking is not self._is_thinking:
+            if self._markdown is not None:
+                self._markdown.close()
             self._is_thinking = thinking
             self._write_raw(self._marks[0 if thinking else 1], self._thinks_on)
 
@@ -174,6 +201,28 @@ class Screen:
             self._last = text[-1]
 
 
+class TraceStream:
+    """Standard error for a trace, which breaks the line of the answer first."""
+
+    def __init__(self, before: Callable[[], None]) -> None:
+        """`before`: is called before each piece of text."""
+        self._before, self._stream = before, sys.stderr
+        self.encoding = self._stream.encoding
+
+    def write(self, text: str) -> int:
+        """Writes a piece of text."""
+        self._before()
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flushes the stream."""
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Returns True if it is a terminal."""
+        return self._stream.isatty()
+
+
 def show_pending(pending: Sequence[Interrupt], then: str) -> None:
     """Shows pending interrupts on standard error, and says what happens to them (`then`)."""
     for interrupt in pending:
@@ -185,10 +234,7 @@ def show_pending(pending: Sequence[Interrupt], then: str) -> None:
 def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
     """Returns the cost of results to show in US dollars, or None if it is unknown or the extra
     `cost` is not installed."""
-    try:
-        return sum_cost(call for result in results for call in result.calls)
-    except SettingsError:
-        return None
+    return find_total_cost(call for result in results for call in result.calls)
 
 
 def format_usage(usage: Usage | None, cost: Decimal | None = None) -> str:

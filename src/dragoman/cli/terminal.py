@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -28,6 +28,7 @@ from dragoman.errors import (
     ProviderTimeoutError,
     SettingsError,
 )
+from dragoman.visible_text import HARMFUL, STEERING, escape, to_one_line
 
 __all__ = [
     "DirectoryOption",
@@ -39,6 +40,7 @@ __all__ = [
     "echo_json",
     "escape",
     "find_exit_code",
+    "print_table",
     "show_progress",
     "to_one_line",
     "report",
@@ -62,43 +64,7 @@ HtmlOption = Annotated[
 ]
 
 
-def _make_escapes(first: int, last: int) -> dict[int, str]:
-    """Returns the JSON escape for the terminal of each code from `first` to `last`; codes beyond 16
-    bits have two."""
-    signs = {
-        code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)
-    }
-    return {
-        code: "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
-        for code, units in signs.items()
-    }
-
-
-_CONTROLS = {
-    code: sign
-    for code, sign in (_make_escapes(0x00, 0x1F) | _make_escapes(0x7F, 0x9F)).items()
-    if code not in (9, 10)
-}
-"""Control characters except tab and line feed."""
-STEERING: Mapping[int, str] = {
-    **_make_escapes(0x061C, 0x061C),
-    **_make_escapes(0x200E, 0x200F),
-    **_make_escapes(0x2028, 0x202E),
-    **_make_escapes(0x2066, 0x2069),
-    **_make_escapes(0xD800, 0xDFFF),
-    **_make_escapes(0xFFF9, 0xFFFB),
-    **_make_escapes(0xE0000, 0xE007F),
-}
-"""Characters that change the direction of text, break lines or hide text, and lone surrogates →
-their escapes. A table for `str.translate`."""
-_HARMFUL = {**_CONTROLS, **STEERING}
-_JSON = {code: sign for code, sign in _HARMFUL.items() if code >= 0x20}
-
-
-def escape(text: str) -> str:
-    """Returns text with every character that a terminal obeys written as `\\u001b`. Tabs and line
-    feeds stay."""
-    return text.translate(_HARMFUL)
+_JSON = {code: sign for code, sign in HARMFUL.items() if code >= 0x20}
 
 
 def echo(text: object = "", *, err: bool = False) -> None:
@@ -112,6 +78,19 @@ def echo_json(value: Any, *, indent: int = 2) -> None:
     data = msgspec.json.encode(value)
     text = (msgspec.json.format(data, indent=indent) if indent else data).decode()
     print(text.translate(_JSON))  # noqa: T201 - the one place
+
+
+def print_table(rows: Sequence[Sequence[str]], *, numbers: int = 0) -> None:
+    """Prints rows with aligned columns. `numbers`: so many columns at the end are numbers."""
+    table = [[to_one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    texts = len(widths) - numbers
+    for row in table:
+        cells = [cell.ljust(width) for cell, width in zip(row[:texts], widths, strict=False)]
+        cells += [
+            cell.rjust(width) for cell, width in zip(row[texts:], widths[texts:], strict=True)
+        ]
+        echo("  ".join(cells).rstrip())
 
 
 def show_progress(line: str) -> None:
@@ -172,8 +151,3 @@ def report(error: Exception) -> None:
         return
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     echo(f"error: {to_one_line(text)}{hint}", err=True)
-
-
-def to_one_line(text: str) -> str:
-    """Returns text in one line, without characters that a terminal obeys."""
-    return escape(" ".join(text.split()))

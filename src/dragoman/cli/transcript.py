@@ -7,34 +7,21 @@ lets nothing run, so that what a model or a tool wrote stays text.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from dragoman.cli.terminal import STEERING
-from dragoman.message import (
-    Content,
-    DataPart,
-    FilePart,
-    LinkPart,
-    Message,
-    Role,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolResultPart,
-)
-
-if TYPE_CHECKING:
-    from dragoman.cli.timeline import TimelineRow
+from dragoman.content_figures import draw_content
+from dragoman.cost import find_call_cost
+from dragoman.figure import DrawingLimits, draw_figures
+from dragoman.message import Message, Role, ThinkingPart, ToolResultPart, Usage
+from dragoman.timeline import TimelineRow, name_model
+from dragoman.timeline_drawing import dump_arguments
+from dragoman.visible_text import STEERING
 
 __all__ = ["write_run", "write_thread"]
 
-_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_LONGEST_LINE = 90
+_WHOLE = DrawingLimits(None, None, None, None, None)
+"""A file has all of a conversation."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE = """
 :root { color-scheme: light dark; --ground: #fff; --soft: #f2f2ee; --line: #dedfd8; --ink: #1b1c1a; --mute: #5d5e57; --accent: #0b6454; --bad: #a32020 }
@@ -77,12 +64,14 @@ def write_run(rows: Sequence[TimelineRow], messages: Sequence[Message], title: s
             begin = f"{(row.began_at - began).total_seconds():.2f} s"
             if row.ended_at is not None:
                 took = f"{(row.ended_at - row.began_at).total_seconds():.2f} s"
-        tokens = (row.input_tokens or 0) + (row.output_tokens or 0)
-        cells = (begin, took, f"{tokens:,}" if tokens else "", row.cost or "")
-        text = row.text if row.category != "user" else ""
+        usage = row.usage or Usage()
+        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        cost = "" if row.cost is None else f"{row.cost:f}"
+        cells = (begin, took, f"{tokens:,}" if tokens else "", cost)
+        text = dump_arguments(row) if row.category == "tool" else ""
         retracted = "" if row.retracted is None else f" (taken back: {row.retracted})"
-        bad = ' class="bad"' if row.is_error or row.category == "error" else ""
-        name = f"{'&ensp;' * 2 * row.depth}<b>{_safe(row.label)}</b> {_safe(row.model or '')}"
+        bad = ' class="bad"' if row.is_bad else ""
+        name = f"{'&ensp;' * 2 * row.depth}<b>{_safe(row.label)}</b> {_safe(name_model(row.origin) or '')}"
         described = f"{_safe(text)}{_safe(retracted)}"
         numbers = "".join(f'<td class="number">{_safe(cell)}</td>' for cell in cells)
         lines.append(f"<tr{bad}><td>{name} {described}</td>{numbers}</tr>")
@@ -110,7 +99,7 @@ def _write_messages(messages: Iterable[Message]) -> str:
 
 
 def _write_message(message: Message) -> str:
-    parts = "".join(map(_write_part, message.content))
+    parts = draw_figures(draw_content(message.content), _WHOLE)
     if not parts:
         return ""
     if message.role is not Role.MODEL:
@@ -140,49 +129,8 @@ def _list_facts(message: Message) -> list[str]:
 
 
 def _find_cost(message: Message) -> str:
-    from dragoman.cost import find_call_cost
-
     cost = find_call_cost(message.origin, message.usage, message.created_at, message.native)
     return "" if cost is None else f"{cost:f}"
-
-
-def _write_part(part: Content) -> str:
-    if isinstance(part, TextPart):
-        return f'<div class="text">{_safe(part.text)}</div>'
-    if isinstance(part, ThinkingPart):
-        return _fold("Thought", part.text) if part.text else ""
-    if isinstance(part, ToolCallPart):
-        return _fold("called with", part.raw or part.arguments, name=part.name)
-    if isinstance(part, ToolResultPart):
-        says = "failed" if part.is_error else "gave"
-        return _fold(says, part.result, name=part.name, is_bad=part.is_error)
-    return _write_file(part)
-
-
-def _write_file(part: Content) -> str:
-    if isinstance(part, DataPart) and part.mime_type in _PICTURES:
-        data = b64encode(part.data).decode()
-        return f'<p><img alt="{_safe(part.name or part.mime_type)}" src="data:{part.mime_type};base64,{data}"></p>'
-    if isinstance(part, DataPart):
-        return f'<p class="mute">{_safe(part.name or part.mime_type)}, {len(part.data):,} bytes</p>'
-    if isinstance(part, LinkPart):
-        return f'<p class="mute">{_safe(part.url)}</p>'
-    if isinstance(part, FilePart):
-        return f'<p class="mute">{_safe(part.name or part.id)}</p>'
-    return ""
-
-
-def _fold(says: str, value: Any, *, name: str = "", is_bad: bool = False) -> str:
-    """Returns a value behind a line that opens it."""
-    text = value if isinstance(value, str) else _show_json(value)
-    first = " ".join(text.split())[:_LONGEST_LINE]
-    head = f"<b>{_safe(name)}</b> {says} {_safe(first)}" if name else says
-    bad = ' class="bad"' if is_bad else ""
-    return f"<details{bad}><summary>{head}</summary><pre>{_safe(text)}</pre></details>"
-
-
-def _show_json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def _safe(text: str) -> str:

@@ -19,6 +19,7 @@ from dragoman.codec.native import read_signatures
 from dragoman.codec.opening import count_system_messages, find_opening
 from dragoman.cost import call_cost
 from dragoman.errors import HistoryError, SettingsError
+from dragoman.figure import Drawable, Figure
 from dragoman.formats.registry import Format
 from dragoman.history.lost_fields import find_lost_fields
 from dragoman.history.target import Target, find_target
@@ -179,7 +180,7 @@ def _place(place: int | None) -> int:
 _SHOWN = 8  # positions of messages in a line
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(Drawable, msgspec.Struct, frozen=True):
     """What would become of a conversation at a target. Positions are those in the conversation as
     it was given. `str()` says it for people."""
 
@@ -218,6 +219,12 @@ class Plan(msgspec.Struct, frozen=True):
         """Returns the plan as a JSON object, with `ok`; price and day are texts."""
         fields: Json = msgspec.to_builtins(self)
         return {"ok": self.ok, **fields}
+
+    def __figure__(self) -> Figure:
+        """Returns the picture of the plan: the lines of `str()`."""
+        title, *lines = str(self).splitlines()
+        figures = tuple(Figure("note", text=line) for line in lines)
+        return Figure(title=title, is_bad=not self.ok, figures=figures)
 
     def __str__(self) -> str:
         """Returns the plan as lines for people: changes, losses and cost."""

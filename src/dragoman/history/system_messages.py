@@ -10,9 +10,10 @@ from typing import NamedTuple, Self, overload
 
 from dragoman.codec.digest import neutral_digest
 from dragoman.errors import HistoryError
+from dragoman.figure import Drawable, Figure
 from dragoman.history.read_messages import read, unreadable_error
 from dragoman.history.rows import Rows
-from dragoman.message import Message, Role
+from dragoman.message import Message, Role, draw_messages
 
 __all__ = ["System", "Systems", "ConversationView", "check_system"]
 
@@ -81,7 +82,7 @@ def check_system(messages: Iterable[Message]) -> None:
             )
 
 
-class ConversationView(Sequence[Message]):
+class ConversationView(Drawable, Sequence[Message]):
     """What a list holds: the rows of its conversation, and its system messages."""
 
     def __init__(self) -> None:
@@ -108,6 +109,11 @@ class ConversationView(Sequence[Message]):
                 tuple(_weave_system_messages(self._rows, self._systems)),
             )
         return self._messages
+
+    def __figure__(self) -> Figure:
+        """Returns the picture of the conversation, of a long one its end."""
+        messages = self._whole_conversation()
+        return Figure(title=f"{len(messages):,} messages", figures=draw_messages(messages))
 
     def __len__(self) -> int:
         return len(self._rows) + len(self._systems.every)

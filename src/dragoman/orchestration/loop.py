@@ -203,7 +203,7 @@ class Loop:
         state, story, events = self._state, self._state.story, list[Event]()
         if story is None or not story.has_started:
             ids = state.run_id, state.thread_id, parent_id, state.resource_id
-            events.append(RunStarted(*ids, self._typed))
+            events.append(RunStarted(*ids, self._typed, call_id=state.call_id))
         if story is None or not story.has_state:
             events += state.shared.snapshot()
         return events

@@ -114,6 +114,8 @@ class StreamingState:
         self.executor = BoundExecutor(
             executor or ParallelToolExecutor(), self.tool_context, self._begin_calls
         )
+        self.call_id: str | None = None
+        """Id of the call in whose tool the run works; `None`: it works in none."""
         self.seal = seal
         """Signs the run's interrupts."""
         self.claim = claim

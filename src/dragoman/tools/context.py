@@ -13,7 +13,15 @@ import msgspec
 from typing_extensions import TypeVar
 
 from dragoman.errors import ToolError
-from dragoman.event import RUN_BEGUN, STEP_DONE, Custom, Event, StateDelta, StateSnapshot
+from dragoman.event import (
+    RUN_BEGUN,
+    STEP_DONE,
+    TOOL_PROGRESS,
+    Custom,
+    Event,
+    StateDelta,
+    StateSnapshot,
+)
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, ToolCallPart
 from dragoman.request import RunInfo
@@ -28,7 +36,7 @@ __all__ = ["PRELIMINARY", "PROGRESS", "Sender", "ToolContext", "begin_inner_run"
 
 Deps = TypeVar("Deps", default=Any)
 
-PROGRESS = "tool_progress"
+PROGRESS = TOOL_PROGRESS
 """Name of the `Custom` events of `ToolContext.progress`."""
 PRELIMINARY = "tool_preliminary"
 """Name of the `Custom` events that hold what a generator gave: `{"call_id": …, "name": …, "result":

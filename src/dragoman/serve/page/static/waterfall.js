@@ -41,7 +41,7 @@ export function Waterfall({ spans, seconds, isOver, chosen, onChoose }) {
       const open = isOver ? "waits" : "goes on";
       const took = span.end === null ? open : duration((span.end - (span.asked ?? span.start)) * 1000);
       return html`<button type="button" key=${n} class=${names.filter(Boolean).join(" ")} aria-expanded=${chosen === n ? "true" : "false"} onClick=${() => onChoose(chosen === n ? null : n)}>
-        <span class="label">${icon(span.kind === "model" ? "spark" : "tool")}<b>${visible(span.kind === "model" ? shortModel(span.model ?? span.name) : span.name)}</b>
+        <span class="label" style=${{ marginLeft: `${span.depth ?? 0}em` }}>${icon(span.kind === "model" ? "spark" : "tool")}<b>${visible(span.kind === "model" ? shortModel(span.model ?? span.name) : span.name)}</b>
           ${span.losses?.length > 0 && html`<em class="pill loss">−${span.losses.length}<span class="hidden"> left out</span></em>`}</span>
         <span class="lane">${marks.map((mark) => html`<i class="mark" style=${{ left: share(mark, whole) }} />`)}<${Bar} span=${span} whole=${whole} /></span>
         <span class="took"><span>${took}</span><small>${summary(span)}</small></span>
