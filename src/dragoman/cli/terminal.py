@@ -10,6 +10,7 @@ way.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -40,7 +41,7 @@ __all__ = [
     "echo_json",
     "escape",
     "find_exit_code",
-    "show_progress",
+    "show_status",
     "to_one_line",
     "report",
 ]
@@ -79,10 +80,10 @@ def echo_json(value: Any, *, indent: int = 2) -> None:
     print(text.translate(_JSON))  # noqa: T201 - the one place
 
 
-def show_progress(line: str) -> None:
+def show_status(line: str) -> None:
     """Shows a line on standard error in the place of the last one, if that is a terminal. `""` removes
     it."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ:
         sys.stderr.write(f"\r\x1b[2K{escape(line)}")
         sys.stderr.flush()
 
