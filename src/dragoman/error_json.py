@@ -23,6 +23,7 @@ class _Own(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """Attributes of single classes."""
 
     retry_after: float | None = None
+    resets_at: str | None = None
     output: str | None = None
 
 

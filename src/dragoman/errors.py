@@ -26,6 +26,7 @@ DragomanError
     │   └── ResumeError                an answer does not fit what the conversation waits for; nothing was run
     ├── ContentRefusedError        the provider's policy refuses the content
     ├── RateLimitError             429: too many requests; `retry_after` seconds
+    │   └── BudgetError                a caller's budget at a server of ours is spent; `resets_at`
     ├── OverloadedError            503, 529: the provider has no capacity now; `retry_after` too
     │   └── CircuitOpenError           it failed too often and is not asked for a while; nothing was sent
     ├── ProviderTimeoutError       no answer in time
@@ -41,6 +42,7 @@ from typing import Any, Self
 
 __all__ = [
     "AuthenticationError",
+    "BudgetError",
     "CircuitOpenError",
     "ConflictError",
     "ContentRefusedError",
@@ -282,6 +284,17 @@ class RateLimitError(ProviderError):
         self.retry_after = retry_after
 
 
+class BudgetError(RateLimitError):
+    """A caller's budget at a server has no room for a call, which was not made. `resets_at`: when it
+    has again (ISO 8601, UTC); `tokens`: the limit and what is left of it, if it is one of tokens."""
+
+    tokens: tuple[int, int] | None = None
+
+    def __init__(self, message: str, *, resets_at: str | None = None, **where: Any) -> None:
+        super().__init__(message, **where)
+        self.resets_at = resets_at
+
+
 class OverloadedError(ProviderError):
     """The provider has no capacity now (503, 529). `retry_after`: seconds to wait, where the
     provider told."""
@@ -308,6 +321,8 @@ class StreamCutError(ProviderConnectionError):
     """The stream ended before the answer did. `partial` is the message as far as it had come."""
 
 
+_CARRIED = ("retry_after", "resets_at", "tokens")
+"""When to try again, for a client."""
 _REQUEST = (InvalidRequestError, HistoryError, ContentRefusedError)
 """What is wrong with a request is for whoever sent it."""
 _NEUTRAL: Mapping[type[DragomanError], str] = {
@@ -325,7 +340,7 @@ counts."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]+")
 KEYS = (
     r"\bBearer\s+\S+"
-    r"|\b(?:sk|pk|rk|gsk|xai|hf)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # masked or not
+    r"|\b(?:sk|pk|rk|gsk|xai|hf|dgm)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # masked or not
 )
 """Pattern of keys of providers in a text."""
 _SECRET = re.compile(
@@ -357,13 +372,16 @@ def public(error: BaseException) -> DragomanError:
     # A subclass of a user's may take other arguments, so the nearest class of this module is made.
     error_type = next(base for base in type(error).__mro__ if base.__module__ == __name__)
     public_error: DragomanError = error_type(text).at(field=field)
-    if isinstance(public_error, RateLimitError | OverloadedError):
-        public_error.retry_after = getattr(error, "retry_after", None)
+    for name in _CARRIED:
+        if (value := getattr(error, name, None)) is not None and hasattr(public_error, name):
+            setattr(public_error, name, value)
     return public_error
 
 
 def _is_local(error: DragomanError) -> bool:
     """True if an error is a provider's by its class, but no provider answered with it."""
+    if isinstance(error, BudgetError):
+        return True
     return isinstance(error, ProviderError) and not any(getattr(error, name) for name in _UPSTREAM)
 
 

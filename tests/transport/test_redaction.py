@@ -204,7 +204,7 @@ async def test_a_recording_holds_no_password_no_key_of_a_body_and_none_of_a_path
         ],
         "prompt_cache_key": "kept too",
     }
-    headers = {"X-Password": secret, "x-passphrase": secret, "private": secret, "x-note": "kept"}
+    headers = {"X-Password": secret, "x-passphrase": secret, "private": secret, "accept": "kept"}
     url = f"https://h.test/bot123:{secret}/token/{secret}/v1/chat"
     answer = Exchange(body=f'{{"echo": "{secret}"}}'.encode(), url=None)
     recorder = Recorder(Player([answer]), tmp_path)
@@ -214,7 +214,7 @@ async def test_a_recording_holds_no_password_no_key_of_a_body_and_none_of_a_path
     text = (tmp_path / "0001.json").read_text()
     assert secret not in text
     record = json.loads(text)["request"]
-    assert record["headers"] == {"x-note": "kept"}
+    assert record["headers"] == {"accept": "kept"}
     assert record["url"] == "https://h.test/***/token/***/v1/chat"
     assert (record["body"]["api_key"], record["body"]["prompt_cache_key"]) == ("***", "kept too")
     assert record["body"]["tools"] == [

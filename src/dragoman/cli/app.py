@@ -8,28 +8,37 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.caller_keys import create as create_key
+from dragoman.cli.caller_keys import revoke
 from dragoman.cli.catalogue import models, providers, pull
 from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.generate import generate
 from dragoman.cli.keys import KEYS
+from dragoman.cli.logs import LOGS
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
+from dragoman.cli.proxy import ProxyGroup, proxy
+from dragoman.cli.proxy_recordings import list_recordings, report_drift, show_recording
 from dragoman.cli.runs import attach, cancel, list_runs, retry
 from dragoman.cli.runs import show as show_run
 from dragoman.cli.serve import serve
+from dragoman.cli.settings import ALIASES, show_default
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
 from dragoman.cli.ui import ui
+from dragoman.cli.usage import usage
 from dragoman.cli.worker import worker
 
 __all__ = ["add_chat", "app"]
 
 _SLIP = 0.7
 """How alike a word and the name of a command must be for a slip of the keys, from 0 to 1."""
+_OPTION_SLIP = 0.8
+"""How alike an option and one of the program itself must be for that."""
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(
@@ -50,6 +59,17 @@ _local = typer.Typer(
 _memory = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="A store of conversations as a whole."
 )
+_models = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="The models of a provider, what is known of one, and the default.",
+)
+_proxy = typer.Typer(
+    cls=ProxyGroup,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    subcommand_metavar="[COMMAND | -- PROGRAM...]",
+)
 _runs = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The runs in a log: durable and other ones."
 )
@@ -60,13 +80,13 @@ _threads = typer.Typer(
 app.command()(chat)
 app.command()(generate)
 app.command()(providers)
-app.command()(models)
 app.command()(decode)
 app.command()(convert)
 app.command()(plan)
 app.command()(serve)
 app.command()(ui)
 app.command()(worker)
+app.command()(usage)
 app.command()(mcp)
 _embed.command()(create)
 _embed.command()(search)
@@ -74,6 +94,15 @@ _embed.command()(text)
 app.add_typer(_embed, name="embed")
 _local.command()(pull)
 app.add_typer(_local, name="local")
+_models.command(name="list")(models)
+_models.command(name="default")(show_default)
+app.add_typer(_models, name="models")
+app.add_typer(ALIASES, name="aliases")
+_proxy.callback()(proxy)
+_proxy.command(name="list")(list_recordings)
+_proxy.command(name="show")(show_recording)
+_proxy.command(name="report")(report_drift)
+app.add_typer(_proxy, name="proxy")
 _runs.command(name="list")(list_runs)
 _runs.command()(attach)
 _runs.command()(cancel)
@@ -88,7 +117,10 @@ _threads.command(name="search")(search_threads)
 app.add_typer(_threads, name="threads")
 _memory.command()(index)
 app.add_typer(_memory, name="memory")
+KEYS.command(name="create")(create_key)
+KEYS.command()(revoke)
 app.add_typer(KEYS, name="keys")
+app.add_typer(LOGS, name="logs")
 
 
 _NAMES = (
@@ -97,8 +129,10 @@ _NAMES = (
     *(str(group.name) for group in app.registered_groups),
 )
 """What may stand first on a command line."""
-_USUAL = {"keys": "list"}
-"""Group → the command that it runs if none is given."""
+_USUAL = {"aliases": "list", "keys": "list", "logs": "list"}
+"""Group → the command that it runs if none is named."""
+_OF_MODELS = ("default", "list", "--help", "-h")
+"""What may follow `models`, besides a provider."""
 
 
 def add_chat(words: Sequence[str]) -> list[str]:
@@ -108,7 +142,13 @@ def add_chat(words: Sequence[str]) -> list[str]:
     first = words[0] if words else "--help"
     if first in _USUAL and not _names_command(words[1:]):
         return [first, _USUAL[first], *words[1:]]
-    is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
+    if first == "models" and (len(words) == 1 or words[1] not in _OF_MODELS):
+        return [first, "list", *words[1:]]
+    # --thread is no slip of "threads", and --conversation none of --version.
+    is_option = first.startswith("-")
+    names = [name for name in _NAMES if name.startswith("-") == is_option]
+    cutoff = _OPTION_SLIP if is_option else _SLIP
+    is_slip = " " not in first and get_close_matches(first, names, cutoff=cutoff) != []
     if first in _NAMES or is_slip:
         return [*words]
     return ["chat", *words]
@@ -143,7 +183,8 @@ def dragoman(
     dragoman "Why is the sky blue?"            ask the embedded model: no key, no network
     dragoman chat -m openai:gpt-4o "Hello"     ask a hosted model; needs OPENAI_API_KEY
     dragoman chat                              hold a conversation, in a terminal
-    dragoman chat --thread trip                store it; dragoman chat -c continues the last one
+    dragoman chat -c "And in winter?"          go on; dragoman logs shows what was asked
+    dragoman chat --thread trip                store it under a name
     dragoman generate "a cat" -o cat.png       make an image, a PDF or another file; needs a provider
     dragoman embed create *.md > notes.json    make vectors of texts, for dragoman embed search
     dragoman convert a.jsonl --to anthropic    convert conversations between any formats
@@ -152,8 +193,11 @@ def dragoman(
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
     dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
+    dragoman keys create --name ci             make a key for callers of a server, with a budget
+    dragoman usage                             show what the callers of a server took
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman keys set openai                   store a provider's key, used after the environment
+    dragoman proxy -- pytest                   record what a program asks its providers, and replay it
     dragoman providers                         list the providers and what each can do
 
     \b

@@ -16,6 +16,7 @@ import msgspec
 import typer
 
 from dragoman.cli.progress import show_progress
+from dragoman.cli.settings import choose_model
 from dragoman.cli.terminal import echo, echo_json, escape
 
 __all__ = [
@@ -71,7 +72,7 @@ def providers(json: _Json = False) -> None:
 
 def models(
     provider: Annotated[
-        str, typer.Argument(help="Default: that of DRAGOMAN_MODEL, else local.", show_default=False)
+        str, typer.Argument(help="Default: that of the default model.", show_default=False)
     ] = "",
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where the provider is.")
@@ -100,12 +101,14 @@ def models(
     from dragoman.agent import Agent
     from dragoman.result import ModelInfo
 
-    if ":" in provider and base_url is None:
-        _show_profile(provider, why=why, json=json)
+    model = choose_model(provider or None)
+    # Without a provider, all models of the default one's are listed.
+    if provider and model is not None and ":" in model and base_url is None:
+        _show_profile(model, why=why, json=json)
         return
 
     async def list_models() -> list[ModelInfo]:
-        async with Agent[None](provider or None, base_url=base_url) as agent:
+        async with Agent[None](model, base_url=base_url) as agent:
             return await agent.list_models()
 
     infos = asyncio.run(list_models())

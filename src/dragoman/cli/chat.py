@@ -16,8 +16,16 @@ import msgspec
 import typer
 
 from dragoman.cli.prompt import parse_prompt, read_piped, replace_invalid_text
+from dragoman.cli.prompt_log import ConversationOption, LogOption, PromptLog, is_logging
+from dragoman.cli.settings import choose_model
 from dragoman.cli.terminal import INTERRUPTED, echo, echo_json
-from dragoman.cli.threads import StoreOption, find_last_origin, open_memory, open_thread
+from dragoman.cli.threads import (
+    StoreOption,
+    check_thread,
+    find_last_origin,
+    open_memory,
+    open_thread,
+)
 from dragoman.json_bytes import Json
 
 if TYPE_CHECKING:
@@ -79,7 +87,12 @@ def chat(
     model: Annotated[
         str | None,
         typer.Option(
-            "-m", "--model", metavar="MODEL", envvar="DRAGOMAN_MODEL", help="Such as openai:gpt-4o."
+            "-m",
+            "--model",
+            metavar="MODEL",
+            envvar="DRAGOMAN_MODEL",
+            help="Such as openai:gpt-4o.",
+            callback=choose_model,
         ),
     ] = None,
     system: Annotated[
@@ -141,6 +154,8 @@ def chat(
         bool,
         typer.Option("-c", "--continue", help="Continue the last stored conversation."),
     ] = False,
+    conversation: ConversationOption = None,
+    log: LogOption = None,
     store: StoreOption = None,
     color: Annotated[bool, typer.Option("--color/--no-color", help="Off also by NO_COLOR.")] = True,
     json: Annotated[
@@ -158,18 +173,26 @@ def chat(
     dragoman chat --tools mytools "Delete notes.txt."
     dragoman chat --tools mytools --trace "How warm is it in Oslo?"
     dragoman chat --thread trip "I like trains."
-    dragoman chat -c "Where do I go?"
+    dragoman chat -c "Where do I go?"                    the last conversation, named or not
     dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
 
     \b
     The model is -m, else the last model of a stored conversation, else DRAGOMAN_MODEL,
-    else local: the embedded model, which needs no key. Keys come from environment variables
-    (dragoman providers lists them). Piped input is data: only PROMPT attaches files.
+    else that of dragoman models default, else local: the embedded model, which needs no key.
+    Keys come from environment variables (dragoman providers lists them) or dragoman keys. Piped input is data: only PROMPT attaches files.
     Ctrl-C stops the answer.
     """
     schema = _load_schema(output_schema) if output_schema is not None else None
-    if thread is not None and again:
-        raise typer.BadParameter("give --thread or --continue, not both", param_hint="--continue")
+    is_named = thread is not None or conversation is not None
+    if thread is not None and conversation is not None:
+        raise typer.BadParameter("give --thread or --conversation", param_hint="--conversation")
+    if is_named and again:
+        raise typer.BadParameter("give one conversation, not both", param_hint="--continue")
+    # The store keeps what is gone on with. Other conversations are logged.
+    prompt_log = PromptLog(store, is_on=not (is_named or again) and is_logging(log))
+    if conversation is not None:
+        check_thread(store, conversation)
+        thread = conversation
     # Only a model on the command line changes the model of a conversation.
     source = context.get_parameter_source("model")
     if (thread is not None or again) and (source is None or source.name != "COMMANDLINE"):
@@ -221,13 +244,20 @@ def chat(
     if converses:
         from dragoman.cli.converse import converse
 
-        return converse(agent, screen, thread=thread, schema=schema, verbose=verbose)
+        return converse(agent, screen, prompt_log, thread=thread, schema=schema, verbose=verbose)
 
     import asyncio
 
     return asyncio.run(
         _answer_once(
-            agent, content, screen, thread=thread, schema=schema, verbose=verbose, json=json
+            agent,
+            content,
+            screen,
+            prompt_log,
+            thread=thread,
+            schema=schema,
+            verbose=verbose,
+            json=json,
         )
     )
 
@@ -281,6 +311,7 @@ async def _answer_once(
     agent: Agent[None],
     content: list[Content],
     screen: Screen,
+    log: PromptLog,
     *,
     thread: str | None,
     schema: Json | None,
@@ -319,6 +350,7 @@ async def _answer_once(
                 return INTERRUPTED
             finally:
                 screen.finish()
+                await log.write(begun.id, begun.messages)
     usages = [finished.usage for finished in results if finished.usage is not None]
     usage = reduce(add, usages) if usages else None
     if json:

@@ -21,6 +21,7 @@ from dragoman.cli.editor import Editor, LineGivenUp
 from dragoman.cli.prompt import parse_prompt
 from dragoman.cli.screen import find_cost, format_usage, show_notes, show_pending
 from dragoman.cli.send_prompt import RunChoices, make_asker, send_and_ask
+from dragoman.cli.settings import expand_alias
 from dragoman.cli.terminal import echo, report, to_one_line
 from dragoman.cli.threads import OpenThread, describe_last_message, open_thread
 from dragoman.errors import DragomanError, SettingsError
@@ -32,6 +33,7 @@ from dragoman.runtime import new_id
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
+    from dragoman.cli.prompt_log import PromptLog
     from dragoman.cli.screen import Screen
     from dragoman.loss import Loss
 
@@ -45,11 +47,17 @@ class _Conversation:
     """The messages of a conversation, and the model that continues it."""
 
     def __init__(
-        self, agent: Agent[None], screen: Screen, interrupts: Interrupts, begun: OpenThread
+        self,
+        agent: Agent[None],
+        screen: Screen,
+        log: PromptLog,
+        interrupts: Interrupts,
+        begun: OpenThread,
     ) -> None:
         """Creates the terminal's conversation with an agent, before its first prompt."""
         self.agent = agent
         self.screen = screen
+        self.log = log
         self.interrupts = interrupts
         self.history: list[Message] = begun.messages
         self.thread_id = begun.id
@@ -77,6 +85,7 @@ class _Conversation:
             )
         finally:
             self.screen.finish()
+            await self.log.write(self.thread_id, self.history)
         show_pending(
             results[-1].pending, "it is left; your next prompt tells the model that it was not run"
         )
@@ -90,6 +99,7 @@ class _Conversation:
 def converse(
     agent: Agent[None],
     screen: Screen,
+    log: PromptLog,
     *,
     thread: str | None = None,
     schema: Json | None = None,
@@ -99,13 +109,16 @@ def converse(
 
     `thread`: which stored conversation to continue; `None` is the last one.
     """
-    asyncio.run(_run_conversation(agent, screen, thread=thread, schema=schema, verbose=verbose))
+    asyncio.run(
+        _run_conversation(agent, screen, log, thread=thread, schema=schema, verbose=verbose)
+    )
     return 0
 
 
 async def _run_conversation(
     agent: Agent[None],
     screen: Screen,
+    log: PromptLog,
     *,
     thread: str | None,
     schema: Json | None,
@@ -116,7 +129,7 @@ async def _run_conversation(
     assert task is not None
     async with agent, open_thread(agent, thread) as begun:
         with Interrupts() as interrupts:
-            talk, editor = _Conversation(agent, screen, interrupts, begun), Editor(interrupts)
+            talk, editor = _Conversation(agent, screen, log, interrupts, begun), Editor(interrupts)
             if begun.messages:
                 echo(f"{to_one_line(begun.id)} goes on; {describe_last_message(begun.messages)}")
                 show_pending(
@@ -201,6 +214,7 @@ def _resolve_model(name: str, current: str) -> str:
     Raises:
         AuthenticationError: the provider needs a key, and there is none.
     """
+    name = expand_alias(name) or name
     try:
         string = parse_model_string(name)
         provider = providers.get(string.provider)

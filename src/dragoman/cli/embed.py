@@ -18,6 +18,7 @@ import typer
 
 from dragoman.cli.progress import show_progress
 from dragoman.cli.prompt import read_piped, replace_invalid_text
+from dragoman.cli.settings import expand_alias, find_default_model
 from dragoman.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ T = TypeVar("T")
 ModelOption = Annotated[
     str | None,
     typer.Option(
-        "-m", "--model", metavar="MODEL", help="Such as openai, or openai:text-embedding-3-large."
+        "-m",
+        "--model",
+        metavar="MODEL",
+        help="Such as openai, or openai:text-embedding-3-large.",
+        callback=expand_alias,
     ),
 ]
 _Dimensions = Annotated[
@@ -262,7 +267,9 @@ def make_embedder(model: str | None, base_url: str | None) -> tuple[Agent[None],
     from dragoman.agent import Agent
     from dragoman.model.resolve_model import ModelString, parse_model_string
 
-    if model is not None:
+    if model is None:
+        model = find_default_model()
+    else:
         string = parse_model_string(model)
         model = str(ModelString(string.provider, None, string.embeddings or string.chat))
     agent = Agent[None](model, base_url=base_url)

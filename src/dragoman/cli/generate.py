@@ -14,6 +14,7 @@ import typer
 from dragoman.cli.progress import show_progress
 from dragoman.cli.prompt import parse_prompt, read_piped, replace_invalid_text
 from dragoman.cli.save_files import Output, check_output, guess_types, save_files
+from dragoman.cli.settings import choose_model
 from dragoman.cli.terminal import echo, echo_json, to_one_line
 
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ def generate(
     model: Annotated[
         str | None,
         typer.Option(
-            "-m", "--model", metavar="MODEL", envvar="DRAGOMAN_MODEL", help="Such as google."
+            "-m",
+            "--model",
+            metavar="MODEL",
+            envvar="DRAGOMAN_MODEL",
+            help="Such as google.",
+            callback=choose_model,
         ),
     ] = None,
     option: Annotated[
@@ -88,9 +94,9 @@ def generate(
     dragoman generate "sales of a year, and a chart" -o out/ --mime-type text/csv --mime-type image/png
 
     \b
-    The model is -m, else DRAGOMAN_MODEL. The provider makes images with an image model and other
-    files with code that it runs. Keys come from environment variables (dragoman providers lists
-    them).
+    The model is -m, else DRAGOMAN_MODEL, else that of dragoman models default. The provider makes
+    images with an image model and other files with code that it runs. Keys come from environment
+    variables (dragoman providers lists them) or dragoman keys.
     """
     import asyncio
 

@@ -18,6 +18,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.caller_keys import StoreOption, list_caller_keys
 from dragoman.cli.config_files import change_file, find_config_folder, read_file
 from dragoman.cli.prompt import read_piped
 from dragoman.cli.terminal import echo, to_one_line
@@ -26,7 +27,11 @@ from dragoman.json_bytes import Json
 
 __all__ = ["KEYS", "find_keys_file", "make_key_reader", "read_keys"]
 
-KEYS = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Keys of providers.")
+KEYS = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Keys of providers, and of the callers of a server.",
+)
 
 _Name = Annotated[
     str,
@@ -135,19 +140,32 @@ def set_key(name: _Name) -> None:
 
 
 @KEYS.command(name="list")
-def list_keys() -> None:
+def list_keys(store: StoreOption = None) -> None:
     """List the names of the stored keys, and who uses them. The keys themselves are not shown.
+
+    With a server's database the keys of its callers follow.
 
     \b
     dragoman keys
+    dragoman keys list --store sqlite:///gateway.db
     """
+    if store is None:
+        _list_provider_keys()
+        return
+    echo("KEYS OF PROVIDERS")
+    _list_provider_keys()
+    echo("\nKEYS OF CALLERS")
+    list_caller_keys(store)
+
+
+def _list_provider_keys() -> None:
     from dragoman.providers.registry import REGISTRY
 
     keys = read_keys(find_keys_file())
     if not keys:
         echo("note: no key is stored; dragoman keys set NAME stores one", err=True)
     for variable in sorted(keys):
-        users = [each.name for each in REGISTRY.providers() if variable in each.key_names]
+        users = [user.name for user in REGISTRY.providers() if variable in user.key_names]
         echo(f"{to_one_line(variable)}  {', '.join(users)}".rstrip())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from time import time
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from dragoman.cli.run_log import EngineOption, LogOption, open_shared_log
-from dragoman.cli.terminal import HtmlOption, echo, echo_json, to_one_line
+from dragoman.cli.terminal import HtmlOption, echo, echo_json, print_table, to_one_line
 
 if TYPE_CHECKING:
     from dragoman.event import Event
@@ -77,7 +77,7 @@ def list_runs(
         echo("note: the log has no such run", err=True)
     else:
         titles = ("STATE", "AGENT", "AGE", "COST", "ID", "THREAD", "OWNER")
-        _print_table([titles, *[_describe_status(status, cost) for status, cost in runs]])
+        print_table([titles, *[_describe_status(status, cost) for status, cost in runs]])
     return 0
 
 
@@ -311,12 +311,3 @@ def _format_age(seconds: float) -> str:
         if seconds >= length:
             return f"{int(seconds // length)} {unit}"
     return f"{max(0, int(seconds))} s"
-
-
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Prints rows with aligned columns."""
-    table = [[to_one_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        echo("  ".join(cells).rstrip())

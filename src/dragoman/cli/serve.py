@@ -18,6 +18,7 @@ import msgspec
 import typer
 
 from dragoman.cli.agents import check_agents, check_names, load_targets, prepare_agent
+from dragoman.cli.settings import expand_alias, find_default_model
 from dragoman.cli.terminal import DirectoryOption, echo
 from dragoman.json_bytes import Json
 from dragoman.runtime import extra_hint
@@ -56,6 +57,7 @@ def serve(
             metavar="MODEL",
             help="A model, such as openai:gpt-4o.",
             show_default=False,
+            callback=expand_alias,
         ),
     ] = None,
     gateway: Annotated[
@@ -90,6 +92,13 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    stored_keys: Annotated[
+        bool,
+        typer.Option(
+            "--stored-keys",
+            help="Take keys that dragoman keys create made in the store, too. Clients need a key.",
+        ),
+    ] = False,
     store: Annotated[
         str,
         typer.Option(
@@ -201,7 +210,7 @@ def serve(
     with _show_logs(calls=log):
         auth = _read_keys(keys or [], key_file)
         # Without keys the server itself allows only the names of this machine.
-        if (host_names := list(hosts or ())) == [] and auth is not None:
+        if (host_names := list(hosts or ())) == [] and (auth is not None or stored_keys):
             host_names = _list_host_names(host)
         # Modules may print while they are imported; standard output is for the greeting.
         with redirect_stdout(sys.stderr):
@@ -211,6 +220,7 @@ def serve(
                 {
                     "store": store if store != "none" else None,
                     "auth": auth,
+                    "stored_keys": stored_keys,
                     "hosts": host_names,
                     "origins": origins or (),
                     "policy": _make_policy(on_disconnect),
@@ -343,7 +353,7 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
     agents = check_agents(served, _TARGET)
     gateway = Gateway.from_toml(file) if file is not None else None
     if not agents and gateway is None:
-        agents = {"local": Agent[None]()}
+        agents = {"local": Agent[None](find_default_model())}
     for agent in agents.values():
         prepare_agent(agent)
     if not agents:

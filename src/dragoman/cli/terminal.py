@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -41,6 +41,7 @@ __all__ = [
     "echo_json",
     "escape",
     "find_exit_code",
+    "print_table",
     "show_status",
     "to_one_line",
     "report",
@@ -78,6 +79,19 @@ def echo_json(value: Any, *, indent: int = 2) -> None:
     data = msgspec.json.encode(value)
     text = (msgspec.json.format(data, indent=indent) if indent else data).decode()
     print(text.translate(_JSON))  # noqa: T201 - the one place
+
+
+def print_table(rows: Sequence[Sequence[str]], *, numbers: int = 0) -> None:
+    """Prints rows with aligned columns. `numbers`: so many columns at the end are numbers."""
+    table = [[to_one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    texts = len(widths) - numbers
+    for row in table:
+        cells = [cell.ljust(width) for cell, width in zip(row[:texts], widths, strict=False)]
+        cells += [
+            cell.rjust(width) for cell, width in zip(row[texts:], widths[texts:], strict=True)
+        ]
+        echo("  ".join(cells).rstrip())
 
 
 def show_status(line: str) -> None:

@@ -37,6 +37,10 @@ __all__ = [
     "search",
     "show",
     "find_store_file",
+    "check_thread",
+    "describe_store",
+    "read_messages",
+    "run_with_memory",
 ]
 
 _LAST = 200
@@ -139,6 +143,25 @@ def open_memory(url: str | None, *, embedder: Agent[Any] | None = None) -> Memor
     return Memory(url, last_messages=_LAST, recall=recall)
 
 
+def describe_store(url: str | None) -> str:
+    """Returns where the threads are: the user's own file, or a URL without its password."""
+    from dragoman.transport.redaction import public_url
+
+    return str(find_store_file()) if url is None else public_url(url)
+
+
+def check_thread(url: str | None, name: str) -> None:
+    """Checks that a conversation is stored.
+
+    Raises:
+        HistoryError: it is not.
+    """
+    if run_with_memory(url, lambda memory: memory.thread(name)) is None:
+        raise HistoryError(
+            f"there is no conversation {to_one_line(name)}; dragoman logs shows them"
+        )
+
+
 T = TypeVar("T")
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -148,17 +171,25 @@ _WIDTH = 100
 """Most characters of a message in a list."""
 
 
-def list_threads(store: StoreOption = None, json: _Json = False) -> int:
+def list_threads(
+    every: Annotated[
+        bool, typer.Option("--all", help="Also those without a name, which dragoman logs shows.")
+    ] = False,
+    store: StoreOption = None,
+    json: _Json = False,
+) -> int:
     """List the stored conversations, latest first.
 
     \b
     dragoman threads list
+    dragoman threads list --all
     """
 
     async def read_threads(memory: Memory) -> list[Any]:
-        return [*(await memory.threads(per_page=None)).items]
+        threads = (await memory.threads(per_page=None)).items
+        return [thread for thread in threads if every or not thread.metadata.get("unnamed")]
 
-    threads = _run_with_memory(store, read_threads)
+    threads = run_with_memory(store, read_threads)
     if json:
         _print_json(threads)
         return 0
@@ -182,7 +213,7 @@ def show(
     from dragoman.cli.transcript import write_thread
     from dragoman.codec.memos import select_visible
 
-    messages = _run_with_memory(store, lambda memory: _read_messages(memory, name))
+    messages = run_with_memory(store, lambda memory: read_messages(memory, name))
     if json:
         _print_json([msgspec.Raw(message.to_json()) for message in messages])
         return 0
@@ -216,7 +247,7 @@ def export(
         raise typer.BadParameter(
             f"no format is named {to!r}; there are {', '.join(formats.names())}", param_hint="--to"
         )
-    messages = _run_with_memory(store, lambda memory: _read_messages(memory, name))
+    messages = run_with_memory(store, lambda memory: read_messages(memory, name))
     losses: list[Loss] = []
     payload = formats.get(to).dump_messages(messages, losses=losses)
     echo_json(payload)
@@ -249,7 +280,7 @@ def delete(
     async def find_missing(memory: Memory) -> list[str]:
         return [name for name in names if await memory.thread(name) is None]
 
-    if missing := _run_with_memory(store, find_missing):
+    if missing := run_with_memory(store, find_missing):
         for name in missing:
             echo(
                 f"error: there is no conversation {to_one_line(name)}; nothing was deleted",
@@ -263,7 +294,7 @@ def delete(
         for name in names:
             await memory.delete_thread(name)
 
-    _run_with_memory(store, delete_all)
+    run_with_memory(store, delete_all)
     return 0
 
 
@@ -295,7 +326,7 @@ def search(
     if not meaning:
         if model is not None:
             raise typer.BadParameter("a model is for --meaning", param_hint="--model")
-        matches = _run_with_memory(store, lambda memory: _find_by_words(memory, text, thread))
+        matches = run_with_memory(store, lambda memory: _find_by_words(memory, text, thread))
     elif not text.strip():
         raise typer.BadParameter("there is nothing to look for", param_hint="TEXT")
     else:
@@ -353,7 +384,7 @@ def describe_last_message(messages: Sequence[Message]) -> str:
     return f"{len(messages)} messages"
 
 
-def _run_with_memory(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
+def run_with_memory(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
     """Runs work with the stored threads, and closes them."""
     import asyncio
 
@@ -364,7 +395,7 @@ def _run_with_memory(store: str | None, work: Callable[[Memory], Awaitable[T]]) 
     return asyncio.run(done())
 
 
-async def _read_messages(memory: Memory, name: str) -> list[Message]:
+async def read_messages(memory: Memory, name: str) -> list[Message]:
     """Returns the messages of a stored thread. Damaged ones are reported and left out."""
 
     problems: list[str] = []

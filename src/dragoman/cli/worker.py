@@ -215,6 +215,7 @@ async def _work(
     from dragoman.http_server.listener import handle_signals
     from dragoman.runs import Runs
     from dragoman.runs.named_engines import open_engine
+    from dragoman.serve.accounts.accounts import Accounts
 
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(open_shared_log(url))
@@ -222,7 +223,16 @@ async def _work(
         stack.push_async_callback(engine.close)
         for agent in agents.values():
             await stack.enter_async_context(agent)
-        runs = Runs(log, engine=engine, agents=agents, poll_seconds=_POLL_SECONDS, **options)
+        # What a server's callers asked for is paid for in the database of the log.
+        accounts = await stack.enter_async_context(Accounts(url))
+        runs = Runs(
+            log,
+            engine=engine,
+            agents=agents,
+            poll_seconds=_POLL_SECONDS,
+            charge=accounts.charge_stored,
+            **options,
+        )
         progress = _Progress(await stack.enter_async_context(runs))
         task = asyncio.create_task(engine.work(progress.drive, queues=queues))
         with handle_signals(task.cancel, runs.hand_over):

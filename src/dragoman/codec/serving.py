@@ -10,7 +10,13 @@ import msgspec
 
 from dragoman import errors
 from dragoman.codec.body_schema import JsonType
-from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
+from dragoman.errors import (
+    BudgetError,
+    DragomanError,
+    HistoryError,
+    OverloadedError,
+    RateLimitError,
+)
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Content, ToolCallPart
@@ -28,7 +34,9 @@ __all__ = [
     "RequestFields",
     "Route",
     "SealForm",
+    "add_token_limit",
     "error_response",
+    "format_seconds",
     "forward_to",
     "note_problem",
     "look_up_class",
@@ -39,6 +47,8 @@ T = TypeVar("T")
 
 SSE_PING = b": ping\n\n"
 """A comment in Server-Sent Events, which keeps a stream open and tells nothing."""
+_LONGEST_RETRY = 60.0
+"""Seconds that clients wait before they try again."""
 _STATUSES: Mapping[type[DragomanError], int] = {
     errors.InvalidRequestError: 400,
     errors.HistoryError: 400,
@@ -224,8 +234,35 @@ def error_response(error: DragomanError, status: int, body: Json) -> ErrorRespon
     """Returns the server's response to an error, with the wait that the error asks for."""
     headers = {"content-type": "application/json"}
     if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
-        headers["retry-after"] = f"{error.retry_after:.3f}".rstrip("0").rstrip(".")
+        headers["retry-after"] = format_seconds(error.retry_after)
+        if isinstance(error, BudgetError) and error.retry_after > _LONGEST_RETRY:
+            # Clients of OpenAI and Anthropic would try again at once if the wait is a long one.
+            headers["x-should-retry"] = "false"
     return ErrorResponse(status, headers, body)
+
+
+def format_seconds(seconds: float) -> str:
+    """Returns seconds as errors tell them, such as `1.5`."""
+    return f"{seconds:.3f}".rstrip("0").rstrip(".")
+
+
+def add_token_limit(
+    response: ErrorResponse, error: DragomanError, pattern: str, reset: str | None
+) -> ErrorResponse:
+    """Returns the response to an error with the limit of tokens that the error tells, if it does.
+
+    Args:
+        response: without it.
+        error: what is answered.
+        pattern: of the names of the headers, `{}` for `limit`, `remaining` and `reset`.
+        reset: when the limit is reset, as the API writes it.
+    """
+    if not (isinstance(error, BudgetError) and error.tokens is not None and reset is not None):
+        return response
+    limit, remaining = error.tokens
+    values = {"limit": str(limit), "remaining": str(remaining), "reset": reset}
+    headers = {pattern.format(name): value for name, value in values.items()}
+    return response._replace(headers={**response.headers, **headers})
 
 
 def note_problem(

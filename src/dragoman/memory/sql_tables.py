@@ -20,6 +20,7 @@ from sqlalchemy import (
     event,
 )
 
+from dragoman.memory.stored_message import TABLES_VERSION
 from dragoman.sql.migrate import Migrations
 
 __all__ = [
@@ -40,7 +41,9 @@ __all__ = [
 ]
 
 metadata = MetaData()
-MIGRATIONS = Migrations("dragoman.memory:migrations", "0003", "dragoman_memory_version", metadata)
+MIGRATIONS = Migrations(
+    "dragoman.memory:migrations", TABLES_VERSION, "dragoman_memory_version", metadata
+)
 WORD_INDEX = {
     "sqlite": (
         "CREATE VIRTUAL TABLE IF NOT EXISTS dragoman_words USING fts5("

@@ -15,8 +15,10 @@ from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.message import DataPart, Message, Role, TextPart, ToolResultPart
 
-__all__ = ["Packed", "digest_data", "to_microseconds", "pack", "unpack"]
+__all__ = ["Packed", "TABLES_VERSION", "digest_data", "to_microseconds", "pack", "unpack"]
 
+TABLES_VERSION = "0003"
+"""The newest version of the tables that hold messages."""
 _SEARCHABLE = 100_000
 """Characters of a message that search covers; databases limit it."""
 

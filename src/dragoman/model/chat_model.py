@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from dragoman.capability import Capability
@@ -19,11 +20,13 @@ from dragoman.fold import MessageBuilder
 from dragoman.hooks import Hooks, find_active_hooks
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, FinishReason, Message, TextPart
+from dragoman.message import Content, FinishReason, Message, Origin, TextPart
 from dragoman.model.access import Access, Key
 from dragoman.model.call import ModelCaller
+from dragoman.model.metering import PlannedCall, meter
 from dragoman.model.middleware import Batches, Destination, Middleware, wrap
 from dragoman.model.resolve_model import ModelString
+from dragoman.model.tokens import request_tokens
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import lower_for, needs_profile
 from dragoman.profiles.capabilities import with_profile
@@ -290,8 +293,18 @@ class ChatModel:
         # The one place where a request becomes what its model accepts: behind all middlewares, so
         # that each model of a fallback is sent what it accepts itself.
         request, lowered = lower_for(request, profile, self.wire.name)
-        return self._caller.events(
+        events = self._caller.events(
             request, hooks, self.losses, profile=profile, lowering_losses=lowered
+        )
+        return meter(events, partial(self._plan_call, request))
+
+    def _plan_call(self, request: ModelRequest) -> PlannedCall:
+        """Returns what is known of a call before it is made."""
+        provider, name = self.provider.name, self.name
+        return PlannedCall(
+            Origin(provider, self.access.endpoint, name),
+            partial(request_tokens, request, provider, name),
+            request.settings.max_tokens,
         )
 
     async def count_tokens(self, request: ModelRequest) -> int | None:

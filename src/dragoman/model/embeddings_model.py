@@ -4,7 +4,7 @@ together."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate
 from math import ceil, sqrt
 from operator import add
@@ -20,8 +20,10 @@ from dragoman.codec.error_rules import find_request_id
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError, SettingsError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
-from dragoman.message import Usage
+from dragoman.message import Origin, Usage
 from dragoman.model.access import Access, Key, encoding_error
+from dragoman.model.metering import PlannedCall, meter_vectors
+from dragoman.model.tokens import text_tokens
 from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
@@ -197,7 +199,10 @@ class EmbeddingsModel:
         async def work() -> None:
             nonlocal done
             for index, batch in waiting:
-                results[index] = await self._send(request.replace(texts=tuple(batch)))
+                batch_request = request.replace(texts=tuple(batch))
+                results[index] = await meter_vectors(
+                    partial(self._send, batch_request), partial(self._plan_call, batch_request)
+                )
                 keep(starts[index], results[index].embeddings)
                 done += len(batch)
                 progress(done)
@@ -211,6 +216,11 @@ class EmbeddingsModel:
             error = failed.exceptions[0]
             raise error from error.__cause__
         return _join_results(results)
+
+    def _plan_call(self, request: EmbeddingsRequest) -> PlannedCall:
+        """Returns what is known of a call before it is made."""
+        origin = Origin(self.provider.name, self._access.endpoint, self.name)
+        return PlannedCall(origin, lambda: ceil(sum(map(text_tokens, request.texts))), 0)
 
     async def _send(self, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
         """Sends one request to the embeddings model and returns its vectors, checked for count and

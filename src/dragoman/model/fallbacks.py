@@ -20,6 +20,7 @@ import msgspec
 from dragoman.arguments import expect, expect_callable, expect_sequence, wrong_type_error
 from dragoman.errors import (
     AuthenticationError,
+    BudgetError,
     CircuitOpenError,
     DecodeError,
     DragomanError,
@@ -74,7 +75,9 @@ _FAULTS = (
 
 def provider_failed(error: DragomanError) -> bool:
     """True if the provider, the account or the network failed, so that another model may succeed;
-    False if the request itself is at fault."""
+    False if the request itself is at fault, or its caller's budget is spent."""
+    if isinstance(error, BudgetError):
+        return False
     return isinstance(error, _FAULTS) or type(error) is ProviderError
 
 

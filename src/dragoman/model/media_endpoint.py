@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -24,7 +25,9 @@ from dragoman.fold import MessageBuilder
 from dragoman.media_request import ImageRequest, MediaKind, MediaRequest, SpeechRequest
 from dragoman.message import DataPart, FinishReason, LinkPart, Message, Origin
 from dragoman.model.access import Access, Key, encoding_error
+from dragoman.model.metering import PlannedCall, meter
 from dragoman.model.resolve_model import default_transport
+from dragoman.model.tokens import estimate_tokens
 from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
@@ -121,9 +124,19 @@ class MediaEndpoint:
             calls=(model_call,),
         )
 
-    async def batches(self, request: MediaRequest) -> AsyncGenerator[list[Event], None]:
+    def batches(self, request: MediaRequest) -> AsyncGenerator[list[Event], None]:
         """Sends a request to the endpoint for media and yields the events of its answer, one list
         per network read. A failure is a `RunError` at the end. `request.model` is not read."""
+        return meter(self._ask(request), partial(self._plan_call, request))
+
+    def _plan_call(self, request: MediaRequest) -> PlannedCall:
+        """Returns what is known of a call before it is made."""
+        provider, name = self.provider.name, self.name
+        count = partial(estimate_tokens, [request.message], provider=provider, model=name)
+        return PlannedCall(Origin(provider, self._access.endpoint, name), count, None)
+
+    async def _ask(self, request: MediaRequest) -> AsyncGenerator[list[Event], None]:
+        """Sends a request and yields the events of its answer."""
         request = self._complete(request)
         builder = MessageBuilder()
         try:

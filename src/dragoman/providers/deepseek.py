@@ -11,6 +11,7 @@ PROVIDER = Provider(
     display_name="DeepSeek",
     wire="openai_chat",
     base_url="https://api.deepseek.com",
+    base_url_names={"DEEPSEEK_BASE_URL": ""},
     key_names=("DEEPSEEK_API_KEY",),
     chat_model="deepseek-flash",
     capabilities=frozenset(

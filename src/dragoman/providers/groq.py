@@ -11,6 +11,7 @@ PROVIDER = Provider(
     display_name="Groq",
     wire="openai_chat",
     base_url="https://api.groq.com/openai/v1",
+    base_url_names={"GROQ_BASE_URL": "/openai/v1"},
     key_names=("GROQ_API_KEY",),
     chat_model="openai/gpt-oss-120b",
     transcription_model="whisper-large-v3-turbo",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -18,7 +18,14 @@ from dragoman.errors import AuthenticationError
 from dragoman.providers.auth import Auth
 from dragoman.providers.provider import Provider
 
-__all__ = ["check_key", "find_auth", "find_key", "request_headers", "use_stored_keys"]
+__all__ = [
+    "check_key",
+    "find_auth",
+    "find_key",
+    "placeholder_keys",
+    "request_headers",
+    "use_stored_keys",
+]
 
 _readers: list[Callable[[], Mapping[str, str]]] = []
 """Functions that return the stored keys, by environment variable. Empty unless `use_stored_keys`
@@ -168,3 +175,13 @@ def _join_environments(
     first."""
     layers: list[Any] = [environment or {}, system]
     return ChainMap(*layers)
+
+
+def placeholder_keys(records: Iterable[Provider], environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns a placeholder variable for each provider whose key is missing: recordings need no
+    key."""
+    return {
+        record.key_names[-1]: "no-key-is-needed"
+        for record in records
+        if record.key_names and not any(environment.get(name) for name in record.key_names)
+    }

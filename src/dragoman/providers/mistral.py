@@ -14,6 +14,7 @@ PROVIDER = Provider(
     wire="mistral",
     base_url="https://api.mistral.ai/v1",
     aliases=("mistralai",),
+    base_url_names={"MISTRAL_BASE_URL": ""},
     key_names=("MISTRAL_API_KEY",),
     chat_model="mistral-small-latest",
     embeddings_model="mistral-embed",

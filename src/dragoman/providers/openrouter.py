@@ -11,6 +11,7 @@ PROVIDER = Provider(
     display_name="OpenRouter",
     wire="openai_chat",
     base_url="https://openrouter.ai/api/v1",
+    base_url_names={"OPENROUTER_BASE_URL": ""},
     key_names=("OPENROUTER_API_KEY",),
     chat_model="google/gemini-2.5-flash",
     embeddings_model="openai/text-embedding-3-small",

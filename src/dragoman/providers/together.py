@@ -14,6 +14,7 @@ PROVIDER = Provider(
     wire="openai_chat",
     base_url="https://api.together.xyz/v1",
     aliases=("togetherai", "together-ai"),
+    base_url_names={"TOGETHER_BASE_URL": ""},
     key_names=("TOGETHER_API_KEY",),
     chat_model="meta-llama/Llama-3.3-70B-Instruct-Turbo",
     image_options=MappingProxyType({"response_format": "base64"}),

@@ -14,6 +14,7 @@ PROVIDER = Provider(
     wire="openai_chat",
     base_url="https://api.x.ai/v1",
     aliases=("grok",),
+    base_url_names={"XAI_BASE_URL": ""},
     key_names=("XAI_API_KEY",),
     chat_model="grok-4.3",
     image_model="grok-imagine-image",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from inspect import isawaitable
 from time import time
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +20,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.errors import DragomanError, LeaseLostError, RunLogError, SettingsError
 from dragoman.event import Event, RunError, RunFinished, set_time
+from dragoman.json_bytes import JsonMap
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
@@ -42,7 +43,15 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.prompt import Prompt
 
-__all__ = ["MOST_LOST", "DepsFactory", "DurableRuns", "Job", "make_request", "read_result"]
+__all__ = [
+    "MOST_LOST",
+    "Charge",
+    "DepsFactory",
+    "DurableRuns",
+    "Job",
+    "make_request",
+    "read_result",
+]
 
 _LOG = logger("runs")
 MOST_LOST = 5
@@ -58,6 +67,10 @@ Job = Callable[[RunRequest], EventSource]
 """Function of the request of an entry that is no run of an agent. Returns what is done for it. If it
 was begun before, the log has the events that it gave."""
 
+Charge = Callable[[JsonMap], AbstractContextManager[None]]
+"""Function of `RunTerms.payer`: tasks that begin in its block make calls of models that this payer
+pays for."""
+
 
 class DurableRuns:
     """Drives durable runs in this process."""
@@ -71,6 +84,7 @@ class DurableRuns:
         agents: Mapping[str, Agent[Any]] | None,
         deps: DepsFactory | None,
         grace_seconds: float,
+        charge: Charge | None,
     ) -> None:
         """See `Runs`. `owner`: the name of this process in the log."""
         self._log, self._keeper, self._owner = log, keeper, owner
@@ -78,6 +92,7 @@ class DurableRuns:
         self._agents, self._deps = agents or {}, deps
         self.jobs: dict[str, Job] = {}
         """What stands in the queue beside runs of agents, by the names that it has there."""
+        self._charge = charge
         self._warned: dict[str, None] = {}
         """Subjects that were warned of, the latest last: a run is looked at again and again."""
 
@@ -131,10 +146,10 @@ class DurableRuns:
         if agent is None or run_id in self._keeper.driven:
             return True
         request = await self._log.request(run_id)
-        deadline = read_terms(request).deadline
+        terms = read_terms(request)
         lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
         status = (await self._log.status([run_id]))[run_id]
-        if (last := await self._find_end(status, deadline)) is not None:
+        if (last := await self._find_end(status, terms.deadline)) is not None:
             await end_run(self._log, lease, last)
             return False
         story, end = await self._read_story(lease)
@@ -143,7 +158,17 @@ class DurableRuns:
         except Exception as error:  # noqa: BLE001 - the request or code of the user's may be at fault: the run fails with it
             await end_run(self._log, lease, RunError(as_dragoman_error(error), run_id))
             return False
-        return self._begin(source, lease, end, deadline)
+        with self._charge_payer(terms.payer):
+            return self._begin(source, lease, end, terms.deadline)
+
+    def _charge_payer(self, payer: JsonMap | None) -> AbstractContextManager[None]:
+        """Has the payer of a run pay for what the block starts."""
+        if payer is None:
+            return nullcontext()
+        if self._charge is None:
+            self._warn_once("payers", "calls of models are counted for no caller in this process")
+            return nullcontext()
+        return self._charge(payer)
 
     async def _read_story(self, lease: Lease) -> tuple[Story, int]:
         """Closes what the last process of a run has left open. Returns what the log tells of the run,

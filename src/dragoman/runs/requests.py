@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import HistoryError, RunLogError
+from dragoman.json_bytes import JsonMap
 from dragoman.request import RunRequest
 
 __all__ = ["RunTerms", "read_terms", "request_from_json", "request_to_json"]
@@ -81,6 +82,8 @@ class RunTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Model string that the client chose; `None`: the agent's model."""
     deadline: float | None = None
     """When the run is cancelled, in seconds since 1970; `None`: never."""
+    payer: JsonMap | None = None
+    """Who pays for its calls of models, as the server knows it; `None`: nobody."""
 
     def within(self, request: RunRequest) -> RunRequest:
         """Returns the request with these terms."""

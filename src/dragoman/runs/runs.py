@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
@@ -29,7 +29,7 @@ from dragoman.repair import repair
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
 from dragoman.runs.driver import EndCallback, EventSource, RunDriver, RunSource, StoreCallback
-from dragoman.runs.durable import DepsFactory, DurableRuns, Job, make_request, read_result
+from dragoman.runs.durable import Charge, DurableRuns, Job, make_request, read_result
 from dragoman.runs.engines import DEFAULT_QUEUES, Engine, Limit
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper, not_entered_error
 from dragoman.runs.log import RunLog, RunState, RunStatus
@@ -60,10 +60,11 @@ class Runs:
         *,
         engine: str | Engine = "log",
         agents: Mapping[str, Agent[Any]] | None = None,
-        deps: DepsFactory | None = None,
+        deps: Callable[[RunRequest], Any] | None = None,
         lease_seconds: float = 30.0,
         poll_seconds: float = 0.2,
         grace_seconds: float = 10.0,
+        charge: Charge | None = None,
     ) -> None:
         """Args:
         log: where events are stored. It stays open.
@@ -74,12 +75,11 @@ class Runs:
             are never stored.
         lease_seconds: a process that does nothing for so long loses its runs.
         poll_seconds: seconds from one look for the changes of other processes to the next.
-        grace_seconds: seconds that tools at work have when `work` is cancelled, before their runs are
-            handed over.
+        grace_seconds: seconds that tools at work have to end when `work` is cancelled.
+        charge: has the payers of durable runs pay for their calls of models; for servers.
 
         Raises:
-            SettingsError: no engine has that name, its package is missing, or it cannot work with
-                this log.
+            SettingsError: no engine has that name, or it cannot work here, or with this log.
         """
         self._log = log
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
@@ -89,7 +89,7 @@ class Runs:
         )
         self._keeper_task: asyncio.Task[None] | None = None
         self._durable = DurableRuns(
-            log, self._keeper, self._owner, lease_seconds, agents, deps, grace_seconds
+            log, self._keeper, self._owner, lease_seconds, agents, deps, grace_seconds, charge
         )
         self._own_engine: OpenEngine | None = None
         """The engine, if it was opened here by its name."""

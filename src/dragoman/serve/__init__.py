@@ -11,6 +11,7 @@ from dragoman.runtime import lazy
 from dragoman.serve.app import app
 
 if TYPE_CHECKING:
+    from dragoman.serve.accounts.accounts import Accounts
     from dragoman.serve.apis.a2a_grpc import serve_grpc
     from dragoman.serve.apis.cards import AgentCard, Skill
     from dragoman.serve.core.policy import AgentPolicy
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dragoman.serve.server import run_server, serve_http
 
 __all__ = [
+    "Accounts",
     "AgentCard",
     "AgentPolicy",
     "Caller",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Accounts": "accounts.accounts",
     "AgentCard": "apis.cards",
     "AgentPolicy": "core.policy",
     "Caller": "http.callers",

@@ -41,6 +41,7 @@ def app(
     store: str | AnswerStore | None = "memory:",
     log: RunLog | None = None,
     auth: Auth = None,
+    stored_keys: bool = False,
     limits: ServerLimits | None = None,
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
@@ -63,6 +64,8 @@ def app(
         log: where the events of runs are stored that go on without their client. By default in the
             database of `store`, else in memory.
         auth: the keys that clients must send. Without keys every client is admitted.
+        stored_keys: clients may also send keys that `dragoman keys create` made in the database of
+            `store`. Every client needs a key then.
         limits: how much the server takes from one client and from all.
         hosts: host names of the server, beside those of this machine.
         origins: origins of web pages that may use the server, such as `https://chat.example.com`.
@@ -89,13 +92,14 @@ def app(
     from dragoman.agent import Agent
     from dragoman.http_server.guard import HostGuard, host_names, page_origins
     from dragoman.runs import open_log
+    from dragoman.serve.accounts.accounts import Accounts
     from dragoman.serve.apis.cards import assign_cards
     from dragoman.serve.apis.plans import plan_route
     from dragoman.serve.core.agents import AgentBackend
     from dragoman.serve.core.service import Service
     from dragoman.serve.core.stream import Backend
     from dragoman.serve.endpoint import Endpoint, is_offered
-    from dragoman.serve.http.callers import make_authenticator
+    from dragoman.serve.http.callers import list_callers, make_authenticator
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.http.method_paths import answer_missing, method_paths
     from dragoman.serve.http.processes import check_durable
@@ -122,7 +126,13 @@ def app(
     # An iterator can be read once.
     if isinstance(auth, Iterator):
         auth = list(cast("Iterator[str | Key]", auth))
-    authenticate, agent_cards = make_authenticator(auth), assign_cards(cards, list(served))
+    agent_cards = assign_cards(cards, list(served))
+    accounts = Accounts(store if isinstance(store, str) and store != "memory:" else None)
+    accounts.check_budgets(list_callers(auth))
+    authenticate = make_authenticator(auth)
+    if stored_keys:
+        assert accounts.sql, "a server without a database has no stored keys"
+        authenticate = accounts.add_stored_keys(None if auth is None else authenticate)
 
     def open_stores() -> tuple[AnswerStore, RunLog]:
         return open_answers(store), log or open_log(store if isinstance(store, str) else "memory:")
@@ -134,12 +144,13 @@ def app(
     service = Service(
         backends,
         authenticate=authenticate,
-        has_keys=auth is not None,
+        has_keys=auth is not None or stored_keys,
         limits=limits or ServerLimits(),
         webhooks=webhooks,
         cards=agent_cards,
         answers=answers,
         log=runs_log,
+        accounts=accounts,
         reopen_stores=open_stores if isinstance(store, str) and store != "memory:" else None,
         durability=durability,
     )

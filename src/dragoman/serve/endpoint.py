@@ -122,7 +122,10 @@ class Endpoint:
                     await call.api.handlers[route.purpose](call)
 
                 async with connection:
-                    with service.gate.track_connection(connection):
+                    with (
+                        service.gate.track_connection(connection),
+                        service.accounts.charge(caller),
+                    ):
                         error = await connection.run(work)
                     if error is not None:
                         await self._end_with(

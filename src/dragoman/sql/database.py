@@ -106,6 +106,11 @@ class Database:
         """
         return await self._writer.do(work)
 
+    def post(self, work: Work) -> asyncio.Future[Any]:
+        """Passes to the database a piece of work, and does not wait. Returns a future of its result.
+        See `submit`."""
+        return self._writer.post(work)
+
     def hurry(self) -> None:
         """Commits what is submitted without waiting for more to share the commit."""
         self._writer.hurry()

@@ -63,6 +63,10 @@ class WorkQueue:
         Raises:
             Exception: the work was refused or failed, or the queue is closed.
         """
+        return await self.post(work)
+
+    def post(self, work: Any) -> asyncio.Future[Any]:
+        """Queues a piece of work. Returns a future of its result. See `do`."""
         loop = running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         with self._lock:
@@ -71,7 +75,7 @@ class WorkQueue:
             if not self._threads:
                 self._start_threads()
             self._queue.put((work, future, loop))
-        return await future
+        return future
 
     def hurry(self) -> None:
         """Ends the present pause, or leaves out the next one."""

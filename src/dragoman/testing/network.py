@@ -8,10 +8,9 @@ with the same method, URL and body; each recording answers once.
 
 from __future__ import annotations
 
-import difflib
 import re
 import shutil
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,7 +18,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dragoman import providers
 from dragoman.codec.json_values import if_object
 from dragoman.errors import DragomanError
 from dragoman.request import HttpRequest
@@ -27,9 +25,10 @@ from dragoman.testing.scripted import ScriptedModel
 from dragoman.testing.server import ScriptedServer
 from dragoman.transport.base import Response
 from dragoman.transport.exchange import Exchange, load_exchange, request_body
+from dragoman.transport.matching import ExchangeKey, explain_difference, find_nearest, make_key
 from dragoman.transport.player import Player
 from dragoman.transport.recorder import Recorder
-from dragoman.transport.redaction import public_body, public_url
+from dragoman.transport.redaction import public_url
 from dragoman.transport.retry import RETRY_STATUSES
 
 __all__ = [
@@ -40,14 +39,11 @@ __all__ = [
     "RequestRefusedError",
     "Send",
     "folder_name",
-    "placeholder_keys",
 ]
 
 Send: TypeAlias = Callable[[HttpRequest], Awaitable[Response]]
 """Sends a request to its real address."""
 
-_DIFFERENCES = 40
-"""Most lines of a diff that are shown."""
 _LONGEST = 80
 
 ANY = "*"
@@ -141,19 +137,15 @@ class Recordings:
         if self._new_folder is not None:
             shutil.rmtree(self._new_folder, ignore_errors=True)
 
-    def _key_of(self, exchange: Exchange) -> tuple[str, str, Any]:
+    def _key_of(self, exchange: Exchange) -> ExchangeKey:
         return self._exchange_key(exchange.method, exchange.url or "", exchange.request_body)
 
-    def _exchange_key(self, method: str, url: str, body: Any) -> tuple[str, str, Any]:
-        """Returns the key by which a recorded exchange is found: method, URL and body, without
-        secrets."""
-        # Recordings have no keys in them, so those of a request are removed before a comparison.
-        compared = public_body(body)
-        if self._normalize is not None:
-            compared = self._normalize(compared)
-        return method, public_url(url), compared
+    def _exchange_key(self, method: str, url: str, body: Any) -> ExchangeKey:
+        """Returns the key by which a recorded exchange is found."""
+        key = make_key(method, url, body)
+        return key if self._normalize is None else key._replace(body=self._normalize(key.body))
 
-    def _explain_unanswered(self, request: HttpRequest, wanted: tuple[str, str, Any]) -> str:
+    def _explain_unanswered(self, request: HttpRequest, wanted: ExchangeKey) -> str:
         """Returns why no recording matches a request, with a diff to the nearest one."""
         what = f"{request.method} {public_url(request.path)}"
         again = "--dragoman-record=all records it again"
@@ -163,20 +155,9 @@ class Recordings:
             return f"{what} is sent more often than it was recorded in {self.folder}; {again}"
         if not self._remaining:
             return f"{what} is request {len(self._all) + 1}, and {self.folder} has {len(self._all)}; {again}"
-        lines = _format_key(wanted)
-        near = [_format_key(self._key_of(exchange)) for exchange in self._remaining]
-        nearest = max(
-            near,
-            key=lambda recorded_lines: difflib.SequenceMatcher(
-                None, recorded_lines, lines, autojunk=False
-            ).ratio(),
-        )
-        difference = list(
-            difflib.unified_diff(nearest, lines, "recorded", "sent", n=2, lineterm="")
-        )
-        if len(difference) > _DIFFERENCES:
-            hidden = len(difference) - _DIFFERENCES
-            difference = [*difference[:_DIFFERENCES], f"… {hidden} lines more"]
+        lines = wanted.format_lines()
+        near = [self._key_of(exchange).format_lines() for exchange in self._remaining]
+        difference = explain_difference(near[find_nearest(lines, near)], lines)
         lines_shown = "\n".join(difference)
         return f"{what} is not what was recorded in {self.folder}; {again}. The nearest unused recording differs:\n{lines_shown}"
 
@@ -203,16 +184,6 @@ class _Sender:
 
     async def close(self) -> None:
         """Does nothing: the transport belongs to its agent."""
-
-
-def _format_key(key: tuple[str, str, Any]) -> list[str]:
-    """Returns the lines of a recorded request that a diff shows."""
-    method, url, body = key
-    if isinstance(body, bytes):
-        text = repr(body)
-    else:
-        text = msgspec.json.format(msgspec.json.encode(body)).decode()
-    return [f"{method} {url}", *text.splitlines()]
 
 
 class Network:
@@ -275,16 +246,6 @@ class Network:
         """Raises the first refusal, in case the tested code swallowed it."""
         if self._refused:
             raise self._refused[0]
-
-
-def placeholder_keys(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns a placeholder variable for each provider whose key is missing: recordings need no
-    key."""
-    return {
-        provider.key_names[-1]: "no-key-is-needed"
-        for provider in providers.REGISTRY.providers()
-        if provider.key_names and not any(environment.get(name) for name in provider.key_names)
-    }
 
 
 def _explain_refusal(request: HttpRequest, host: str) -> str:

@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.providers import Provider
+from dragoman.providers import REGISTRY, Provider
+from dragoman.providers.keys import placeholder_keys
 from dragoman.request import HttpRequest
-from dragoman.testing.network import ANY, Network, Recordings, folder_name, placeholder_keys
+from dragoman.testing.network import ANY, Network, Recordings, folder_name
 from dragoman.testing.scripted import Answers, ScriptedModel
 from dragoman.transport.aiohttp import AiohttpTransport
 from dragoman.transport.base import Response
@@ -97,7 +98,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     session.network = Network(hosts, recordings)
     with pytest.MonkeyPatch.context() as patch:
         if recordings is not None and not recordings.records:
-            _set_variables(patch, placeholder_keys(os.environ))
+            _set_variables(patch, placeholder_keys(REGISTRY.providers(), os.environ))
         try:
             return (yield)
         finally:
@@ -147,7 +148,7 @@ class ScriptedModels:
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
         """
-        _set_variables(self._patch, placeholder_keys(os.environ))
+        _set_variables(self._patch, placeholder_keys(REGISTRY.providers(), os.environ))
         self.models.append(scripted := ScriptedModel.like(model, answers, **fields))
         self._network.scripted.append(scripted)
         return scripted

@@ -2,45 +2,28 @@
 
 `Recorder.send` returns the response wrapped in a `_Recording`, which collects what the caller
 reads. At the end of the body, at an error, or when it is closed, it calls `Recorder.write` once.
-Secrets are removed twice: by name from headers, query and fields, and then by value from the
-finished text, because a response may repeat a key. Files are created exclusively, so that several
-processes can record into one folder.
+What a file holds, and how several processes record into one folder, is in `exchange_file.py`.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from dragoman.errors import ProviderError
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
-from dragoman.transport.exchange import request_body
-from dragoman.transport.redaction import (
-    find_secrets,
-    hide_secrets,
-    is_secret,
-    public_body,
-    public_url,
-)
+from dragoman.transport.exchange_file import ExchangeFolder, format_exchange
 
 __all__ = ["Recorder"]
-
-_FRAMINGS = {"text/event-stream": "sse", "application/x-ndjson": "ndjson"}
-_TRANSFER_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers about the transfer. The recorded body is decompressed and whole."""
 
 
 class Recorder:
     """A `Transport` that sends by way of another one and writes each exchange to a file, when the
     answer ends.
 
-    Headers and query parameters that hold keys, passwords, cookies or names of accounts are left
-    out; keys in a URL's path and in fields such as `api_key` are replaced by `***`, and so is each
+    Of headers only those that are known to hold no key and no name of an account are written, and
+    query parameters that hold one are left out; keys in a URL's path and in fields such as `api_key` are replaced by `***`, and so is each
     of these wherever a body repeats it. What an answer says is not read: look at it before you
     publish it.
 
@@ -77,32 +60,10 @@ class Recorder:
             body: what of its body arrived.
             cut: whether the connection broke after that.
         """
-        request_json = request_body(request)
-        framing = _FRAMINGS.get(
-            response.headers.get("content-type", "").partition(";")[0].strip(), "json"
+        text = format_exchange(
+            request, response.status, response.headers, body, cut=cut, notes=self._notes
         )
-        record = {
-            **self._notes,
-            "provenance": "recorded",
-            "framing": framing,
-            "request": {
-                "method": request.method,
-                "url": public_url(request.path),
-                "headers": _public_headers(request.headers),
-                **_body_fields("body", public_body(request_json)),
-            },
-            "response": {
-                "status": response.status,
-                "headers": _public_headers(response.headers),
-                **_body_fields("body_text", body),
-                **({"cut": True} if cut else {}),
-            },
-        }
-        # Masked in the finished text, because a body may repeat a key anywhere.
-        text = msgspec.json.format(msgspec.json.encode(record))
-        text = hide_secrets(text, find_secrets(request.path, request.headers, request_json))
-        self._folder.mkdir(parents=True, exist_ok=True)
-        _write_file(self._folder, text)
+        ExchangeFolder(self._folder).add(text)
 
 
 class _Recording:
@@ -139,38 +100,3 @@ class _Recording:
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.write(self._request, self._response, b"".join(self._pieces), cut=cut)
-
-
-def _public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Returns headers as they are recorded, without secrets and without those about the
-    transfer."""
-    return {
-        name: value
-        for name, value in ((name.lower(), value) for name, value in headers.items())
-        if name not in _TRANSFER_HEADERS and not is_secret(name)
-    }
-
-
-def _body_fields(name: str, body: Any) -> dict[str, Any]:
-    """Returns the fields with which the recorder writes a body: JSON or text under `name`,
-    otherwise base64."""
-    if not isinstance(body, bytes):
-        return {name: body}
-    try:
-        return {"body_text": body.decode(), **({} if name == "body_text" else {name: None})}
-    except UnicodeDecodeError:
-        return {name: None, "body_base64": base64.b64encode(body).decode()}
-
-
-def _write_file(folder: Path, text: bytes) -> None:
-    """Writes a recording to a file under the next free number, also if other processes write to the
-    folder."""
-    number = len(list(folder.glob("*.json")))
-    while True:
-        number += 1
-        try:
-            with (folder / f"{number:04d}.json").open("xb") as file:
-                file.write(text)
-        except FileExistsError:
-            continue
-        return

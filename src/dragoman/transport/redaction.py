@@ -29,6 +29,9 @@ _KEY_VALUE = re.compile(
     r"((sk|pk|rk|gsk|xai|hf|nvapi|key|token|secret)[-_](?=\D*\d).{8,}|AIza.{20,}|bot\d+:.{8,})"
 )
 """A segment of a path that is a key."""
+_PLAIN = re.compile(r"[A-Za-z0-9]+")
+_PERCENT_ESCAPE = re.compile(rb"%[3-7][0-9a-fA-F]")
+"""The escape of a letter or digit in a URL."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _AUTHORITY_END = re.compile(r"[/?#]")
 _MIN_LENGTH = 8
@@ -119,11 +122,23 @@ def hide_secrets(data: bytes, secrets: Iterable[str]) -> bytes:
     """Redacts data: returns it with each secret masked, also if it is escaped as in JSON or a
     URL."""
     # A secret may be the beginning of another: replaced first, it would leave the rest of that one.
-    longest_first = sorted(secrets, key=len, reverse=True)
+    longest_first = sorted(_find_likely(data, secrets), key=len, reverse=True)
     if not longest_first:
         return data
     pattern = b"|".join(b"".join(map(_character_pattern, secret)) for secret in longest_first)
     return re.sub(pattern, _MASK.encode(), data)
+
+
+def _find_likely(data: bytes, secrets: Iterable[str]) -> Iterable[str]:
+    """Returns the secrets that data may hold. Without escapes of letters and digits a secret's
+    longest run of them stands there as it is, which is found a hundred times faster."""
+    if b"\\u00" in data or _PERCENT_ESCAPE.search(data) is not None:
+        return secrets
+    return [
+        secret
+        for secret in secrets
+        if max(_PLAIN.findall(secret), key=len, default="").encode() in data
+    ]
 
 
 def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:

@@ -175,6 +175,7 @@ def test_an_error_that_is_dumped_is_loaded_as_its_class(kind: type[DragomanError
         errors.ResumeError: errors.InvalidRequestError,
         errors.RequestTooLargeError: errors.InvalidRequestError,
         errors.UnsupportedTypeError: errors.InvalidRequestError,
+        errors.BudgetError: errors.RateLimitError,
         errors.CircuitOpenError: errors.OverloadedError,
     }
     assert type(again) is (ProviderError if connection else without_word.get(kind, kind))

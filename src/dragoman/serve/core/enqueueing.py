@@ -46,6 +46,8 @@ async def enqueue_run(
     service.check_open()
     name = service.find_name(agent)
     await service.room.check(service.log)
+    payer = msgspec.to_builtins(call.caller)
+    terms = msgspec.structs.replace(terms, payer=payer)
     if service.limits.run_seconds is not None:
         terms = msgspec.structs.replace(terms, deadline=time() + service.limits.run_seconds)
     await record.begin_durable(always=always)

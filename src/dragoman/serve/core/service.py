@@ -41,6 +41,7 @@ from dragoman.runs.driver import EventSource
 from dragoman.runs.log import RunState
 from dragoman.runs.memory_log import MemoryLog
 from dragoman.runtime import new_id, now
+from dragoman.serve.accounts.accounts import Accounts
 from dragoman.serve.core.webhooks import Webhooks
 from dragoman.serve.http.call_metrics import Observed, ServerMetrics, log_call
 from dragoman.serve.http.callers import Authenticate, Caller
@@ -189,6 +190,7 @@ class Service:
         limits: ServerLimits,
         answers: AnswerStore,
         log: RunLog | None = None,
+        accounts: Accounts | None = None,
         reopen_stores: Callable[[], tuple[AnswerStore, RunLog]] | None = None,
         durability: Durability | None = None,
         webhooks: AddressPolicy | None = None,
@@ -205,6 +207,8 @@ class Service:
         self.limits = limits
         self.answers = answers
         self.log = log or open_log("memory:")
+        self.accounts = accounts or Accounts()
+        """Keys, budgets and usage of callers."""
         self._durability = durability
         self._working: asyncio.Task[None] | None = None
         self.lease_seconds = 30.0
@@ -257,7 +261,12 @@ class Service:
         durability = self._durability
         if durability is None:
             return Runs(self.log)
-        runs = Runs(self.log, agents=durability.agents, lease_seconds=self.lease_seconds)
+        runs = Runs(
+            self.log,
+            agents=durability.agents,
+            lease_seconds=self.lease_seconds,
+            charge=self.accounts.charge_stored,
+        )
         for name, make in durability.jobs.items():
             runs.add_job(name, partial(make, self))
         return runs
@@ -279,7 +288,7 @@ class Service:
             self.webhooks = Webhooks(self.webhooks.policy, self.answers)
         try:
             self._warn_of_missing_keys()
-            async with self.log, self.runs:
+            async with self.accounts, self.log, self.runs:
                 pruning = asyncio.create_task(self._prune_stores(), name="dragoman-prune")
                 if self._durability is not None:
                     self._working = asyncio.create_task(

@@ -35,6 +35,7 @@ from dragoman.model.tokens import TokenCount
 from dragoman.model_profile import ModelProfile
 from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.serve.accounts.payer import note_asked
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.request_fields import (
@@ -270,6 +271,7 @@ class Gateway:
             InvalidRequestError: the request asks for what is not passed on.
         """
         model = self._find_models(turn.model_request.model).chat()
+        note_asked(turn.model_request.model)
         request, losses = self._prepare_request(call, turn.model_request)
         sealer, owner = self._sealer, call.caller.id
         recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
@@ -315,6 +317,7 @@ class Gateway:
                 "there is no text to embed; lists of tokens are not taken, since each model has its own"
             )
         model = self._find_models(request.model).embeddings()
+        note_asked(request.model)
         options: JsonMap = request.options
         is_own = model.provider.wire == call.wire.name
         losses = list(call.losses)
@@ -344,6 +347,7 @@ class Gateway:
             SettingsError: the model makes no such media.
             InvalidRequestError: there is an option that may not be left out.
         """
+        note_asked(request.model)
         events = ask_media(
             self._find_models(request.model), call, media_kind, request, on_loss=self._on_loss
         )

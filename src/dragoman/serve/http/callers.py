@@ -12,6 +12,7 @@ import inspect
 import os
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from hashlib import blake2b
 from hmac import compare_digest
 from pathlib import Path
@@ -24,6 +25,7 @@ from dragoman.arguments import expect, expect_sequence
 from dragoman.codec.serving import BEARER, KeyPlace
 from dragoman.errors import SettingsError
 from dragoman.logs import logger
+from dragoman.serve.http.budget import Budget, parse_budgets
 
 __all__ = [
     "ANONYMOUS",
@@ -36,6 +38,7 @@ __all__ = [
     "fits_pattern",
     "parse_keys",
     "find_keys",
+    "list_callers",
     "list_secrets",
     "read_keys",
     "match_star",
@@ -55,6 +58,8 @@ Auth: TypeAlias = (
 `Caller`, or `None` for a key that it does not know. `None`: nobody needs a key."""
 _LOG = logger("serve")
 _MOST_KEY_BYTES = 1024 * 1024
+_BUDGET = "budget="
+"""How a word of a line of keys begins that is a budget."""
 
 
 def fits_pattern(name: str, pattern: str) -> bool:
@@ -95,6 +100,17 @@ class Caller(msgspec.Struct, frozen=True):
     """For logs and metrics."""
     models: tuple[str, ...] | None = None
     """What the caller may name; `*` stands for any characters. `None`: all."""
+    budgets: tuple[Budget, ...] = ()
+    """What the caller may spend a day or month; none: as much as comes."""
+    prefix: str = ""
+    """How a key begins that stands in the server's database; empty: it stands elsewhere."""
+    expires_at: datetime | None = None
+    """When the key ends; `None`: never."""
+
+    @property
+    def is_stored(self) -> bool:
+        """True if the key stands in the server's database, where it may be revoked."""
+        return self.prefix != ""
 
     def may_use(self, model: str) -> bool:
         """True if the caller may use that model or agent."""
@@ -124,6 +140,8 @@ class Key(msgspec.Struct, frozen=True):
     """For logs and metrics."""
     models: Sequence[str] | None = None
     """What its callers may name; `*` stands for any characters. `None`: all."""
+    budgets: Sequence[str] = ()
+    """What its callers may spend, such as `5/day` and `200k-tokens/month`; see `parse_budgets`."""
 
     def __post_init__(self) -> None:
         """Raises `SettingsError` for a caller's key that is too short to be safe, or that no client
@@ -133,6 +151,7 @@ class Key(msgspec.Struct, frozen=True):
         if self.models is not None:
             for model in expect_sequence("a key's models", self.models, "names"):
                 expect("a model's name", model, str)
+        parse_budgets(expect_sequence("a key's budgets", self.budgets, "budgets"))
         if len(self.secret.strip()) < _SHORTEST:
             raise SettingsError(
                 f"a key of fewer than {_SHORTEST} characters can be guessed; make one with: python3 -c 'import secrets; "
@@ -156,7 +175,7 @@ class Key(msgspec.Struct, frozen=True):
             models = tuple(self.models)
         # `person` separates this digest from others of the same secret.
         digest = blake2b(self.secret.encode(), digest_size=16, person=b"dragoman-caller")
-        return Caller(digest.hexdigest(), self.name, models)
+        return Caller(digest.hexdigest(), self.name, models, parse_budgets(self.budgets))
 
 
 def make_authenticator(auth: Auth) -> Authenticate:
@@ -203,10 +222,18 @@ def _hash_keys(
 
 def list_secrets(auth: Auth) -> list[bytes]:
     """Returns the secrets of a server's keys; none where a function knows them."""
+    return [digest for digest, _ in _list_known(auth)]
+
+
+def list_callers(auth: Auth) -> list[Caller]:
+    """Returns the callers of a server's keys; none where a function knows them."""
+    return [caller for _, caller in _list_known(auth)]
+
+
+def _list_known(auth: Auth) -> list[tuple[bytes, Caller]]:
     if auth is None or (callable(auth) and not isinstance(auth, Mapping)):
         return []
-    digests = _hash_keys(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth))
-    return [digest for digest, _ in digests]
+    return _hash_keys(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth))
 
 
 def _authenticate_by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authenticate:
@@ -322,8 +349,8 @@ def read_keys(path: Path | str) -> list[Key]:
 
 def parse_keys(text: str, *, where: str) -> list[Key]:
     """Parses a list of callers' keys, one a line: the secret, then optionally a name for logs, then
-    the models that the key may use, `*` for any characters. Empty lines and lines with `#` are
-    skipped. `where` names the text in errors, which never show a secret.
+    the models that the key may use, `*` for any characters, and budgets such as `budget=5/day`. Empty
+    lines and lines with `#` are skipped. `where` names the text in errors, which never show a secret.
 
     Raises:
         SettingsError: there is none, or one can be guessed.
@@ -334,9 +361,11 @@ def parse_keys(text: str, *, where: str) -> list[Key]:
         if not words or words[0].startswith("#"):
             continue
         # the name may be left out
-        secret, name, *models = [*words, ""] if len(words) == 1 else words
+        secret, name, *options = [*words, ""] if len(words) == 1 else words
+        models = [option for option in options if not option.startswith(_BUDGET)]
+        budgets = [option.removeprefix(_BUDGET) for option in options if option.startswith(_BUDGET)]
         try:
-            keys.append(Key(secret, name, models=tuple(models) or None))
+            keys.append(Key(secret, name, tuple(models) or None, tuple(budgets)))
         except SettingsError as error:
             raise SettingsError(f"{where}, line {number}: {error.message}") from error
     if not keys:

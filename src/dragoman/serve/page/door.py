@@ -196,7 +196,7 @@ class PageEndpoint:
                     observed.status = 200
 
             async with connection:
-                with gate.track_connection(connection):
+                with gate.track_connection(connection), self._service.accounts.charge(caller):
                     error = await connection.run(work)
                 if error is not None and connection.started:
                     await connection.end_with(public(error))

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman import json_bytes
 
-__all__ = ["PageRoot", "file_route"]
+__all__ = ["PageRoot", "answer_with_file", "file_route"]
 
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {
@@ -68,7 +68,7 @@ def _load_files() -> dict[str, _StaticFile]:
     return files
 
 
-def _answer(request: Request, name: str) -> Response:
+def answer_with_file(request: Request, name: str) -> Response:
     """Returns the answer with a file of the page."""
     file = _load_files().get(name)
     if file is None:
@@ -87,7 +87,7 @@ def file_route() -> Route:
     """Returns the route of the page's files. They are public."""
 
     async def show_file(request: Request) -> Response:
-        return _answer(request, request.path_params["path"])
+        return answer_with_file(request, request.path_params["path"])
 
     return Route("/page/static/{path:path}", show_file, methods=["GET"])
 
@@ -102,6 +102,6 @@ class PageRoot:
         """Answers a request."""
         request = Request(scope)
         if "text/html" in request.headers.get("accept", ""):
-            await _answer(request, "index.html")(scope, receive, send)
+            await answer_with_file(request, "index.html")(scope, receive, send)
         else:
             await self._others(scope, receive, send)

@@ -18,6 +18,7 @@ from dragoman.serve.page.files import file_route
 from dragoman.serve.page.runs import cancel_run, list_runs, show_run, start_run
 from dragoman.serve.page.session import PageSessions
 from dragoman.serve.page.threads import delete_thread, list_threads, rename_thread, show_thread
+from dragoman.serve.page.usage import show_usage
 
 __all__ = ["page_routes"]
 
@@ -61,6 +62,7 @@ def page_routes(service: Service, auth: Auth) -> list[Route]:
         route("/page/runs/{id}/events", GET=show_events),
         route("/page/runs/{id}/cancel", POST=cancel_run),
         route("/page/calls", GET=calls.show),
+        route("/page/usage", GET=show_usage),
     ]
 
 
@@ -78,7 +80,7 @@ def _make_sessions(service: Service, auth: Auth) -> PageSessions:
     """Returns the sessions of a server's page. Processes with the same keys read each other's
     cookies; where a function knows the keys, each process reads its own alone."""
     sealer = None
-    if auth is not None:
+    if service.has_keys:
         # cryptography, which only servers with keys need
         from dragoman.serve.seals.token_encryption import Sealer
 

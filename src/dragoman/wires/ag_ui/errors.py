@@ -43,6 +43,7 @@ _CODES: Mapping[type[DragomanError], str] = {
     errors.ResumeError: "invalid_resume",
     errors.ContentRefusedError: "content_refused",
     errors.RateLimitError: "rate_limit",
+    errors.BudgetError: "budget",
     errors.OverloadedError: "overloaded",
     errors.CircuitOpenError: "circuit_open",
     errors.ProviderTimeoutError: "timeout",

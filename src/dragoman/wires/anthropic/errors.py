@@ -11,7 +11,13 @@ import msgspec
 from dragoman import errors
 from dragoman.codec.error_rules import ErrorInfo, ErrorReader, read_error_info
 from dragoman.codec.json_values import as_text, if_object
-from dragoman.codec.serving import ErrorResponse, error_response, error_status, look_up_class
+from dragoman.codec.serving import (
+    ErrorResponse,
+    add_token_limit,
+    error_response,
+    error_status,
+    look_up_class,
+)
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json
 
@@ -54,7 +60,9 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     }
     if error.request_id is not None:
         body["request_id"] = error.request_id
-    return error_response(error, status, body)
+    reset = getattr(error, "resets_at", None)
+    response = error_response(error, status, body)
+    return add_token_limit(response, error, "anthropic-ratelimit-tokens-{}", reset)
 
 
 def _info(payload: Any) -> ErrorInfo:

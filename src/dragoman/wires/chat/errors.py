@@ -7,12 +7,20 @@ from typing import cast
 
 from dragoman import errors, json_bytes
 from dragoman.codec.error_rules import build_error, load_error_response
-from dragoman.codec.serving import ErrorResponse, error_response
+from dragoman.codec.serving import ErrorResponse, add_token_limit, error_response, format_seconds
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.wires.chat.record import DialectRecord, ErrorLine
 
-__all__ = ["ERRORS", "make_error", "dump_error", "error_body", "error_of", "load_error"]
+__all__ = [
+    "ERRORS",
+    "make_error",
+    "dump_error",
+    "error_body",
+    "error_of",
+    "load_error",
+    "with_token_limit",
+]
 
 ERRORS: Sequence[ErrorLine] = (
     (errors.AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
@@ -24,6 +32,7 @@ ERRORS: Sequence[ErrorLine] = (
     (errors.InvalidRequestError, 400, "invalid_request_error", None),
     (errors.HistoryError, 400, "invalid_request_error", None),
     (errors.ContentRefusedError, 400, "invalid_request_error", "content_filter"),
+    (errors.BudgetError, 429, "insufficient_quota", "insufficient_quota"),
     (errors.RateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
     (errors.OverloadedError, 503, "server_error", "overloaded"),
     (errors.ProviderTimeoutError, 504, "server_error", "timeout"),
@@ -62,11 +71,15 @@ def dump_error(chat: DialectRecord, error: DragomanError) -> ErrorResponse:
     # The status that a provider gave says more than the usual one of the class.
     if error.status is not None and error.status >= 400:
         status = error.status
-    return error_response(
-        error,
-        status,
-        _add_field(chat.error_body(error.message, error_type, code, status), error.field),
-    )
+    body = _add_field(chat.error_body(error.message, error_type, code, status), error.field)
+    return with_token_limit(error_response(error, status, body), error)
+
+
+def with_token_limit(response: ErrorResponse, error: DragomanError) -> ErrorResponse:
+    """Returns the response to an error with OpenAI's headers of a limit of tokens."""
+    seconds = getattr(error, "retry_after", None)
+    reset = None if seconds is None else f"{format_seconds(seconds)}s"
+    return add_token_limit(response, error, "x-ratelimit-{}-tokens", reset)
 
 
 def _add_field(body: Json, field: str | None) -> Json:

@@ -11,7 +11,13 @@ import msgspec
 from dragoman import errors
 from dragoman.codec.error_rules import ErrorInfo, ErrorReader, read_error_info
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
-from dragoman.codec.serving import ErrorResponse, error_response, error_status, look_up_class
+from dragoman.codec.serving import (
+    ErrorResponse,
+    error_response,
+    error_status,
+    format_seconds,
+    look_up_class,
+)
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import Json
 from dragoman.retry_after import parse_duration
@@ -54,7 +60,8 @@ def dump_error(error: DragomanError) -> ErrorResponse:
         isinstance(error, errors.RateLimitError | errors.OverloadedError)
         and error.retry_after is not None
     ):
-        details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after:g}s"})
+        delay = f"{format_seconds(error.retry_after)}s"
+        details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": delay})
     if error.request_id is not None:
         details.append({"@type": f"{_TYPE}RequestInfo", "requestId": error.request_id})
     if error.field is not None:

@@ -7,6 +7,7 @@ from dragoman import errors
 from dragoman.codec.error_rules import ErrorReader, ErrorRules, compile_patterns
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
+from dragoman.wires.chat.errors import with_token_limit
 
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 
@@ -24,6 +25,7 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (errors.UnsupportedTypeError, 415, "invalid_request_error", "invalid_prompt"),
     (errors.InvalidRequestError, 400, "invalid_request_error", "invalid_prompt"),
     (errors.HistoryError, 400, "invalid_request_error", "invalid_prompt"),
+    (errors.BudgetError, 429, "insufficient_quota", "insufficient_quota"),
     (errors.RateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
     (errors.OverloadedError, 503, "server_error", "overloaded"),
     (errors.ProviderTimeoutError, 504, "server_error", "timeout"),
@@ -48,4 +50,4 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     if error.status is not None and error.status >= 400:
         status = error.status
     body = {"error": {"message": error.message, "type": type_, "param": error.field, "code": code}}
-    return error_response(error, status, body)
+    return with_token_limit(error_response(error, status, body), error)
