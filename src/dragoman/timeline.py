@@ -191,7 +191,8 @@ class Timeline:
     def _begin_run(self, event: RunStarted) -> None:
         parent = event.parent_run_id
         if parent not in self._runs or event.run_id in self._runs:
-            # A run that is told of without the one around it.
+            # The outer run itself, one that goes on in another process, or one that is told of
+            # without the run around it.
             self._runs.setdefault(event.run_id, None)
             return
         outer = self._runs[parent]
@@ -221,6 +222,7 @@ class Timeline:
     def _begin_message(self, event: MessageStarted) -> None:
         if event.candidate or event.role is Role.SYSTEM:
             return
+        # A row of a prompt is listed with its first text.
         row = TimelineRow("user", "user", began_at=event.at)
         self._messages[event.message_id] = row, event
         if event.role is Role.USER:
@@ -304,6 +306,7 @@ class Timeline:
     def _end_run(self, event: RunFinished) -> None:
         for interrupt in event.pending:
             self._add(TimelineRow("pending", summarize(interrupt)), event.run_id, event.at)
+        # What an agent in a tool took is a part of the sum that the outer run tells.
         row = self._runs.get(event.run_id)
         if row is not None:
             row.ended_at, row.usage = event.at, event.usage

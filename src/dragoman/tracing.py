@@ -170,6 +170,7 @@ class _Tracer:
         (title,) = draw_row(TimelineRow("tool", start.call.name, call=start.call))
         branch = _Branch(_Line(title.strip()), self._find(start.run))
         self._tools[id(start)] = branch
+        # The hook runs in the task of the tool, so the runs that it begins find their tool.
         _current.set(branch)
 
     def end_tool(self, end: ToolEnd) -> None:
@@ -184,6 +185,7 @@ class _Tracer:
             outcome = ["asks a person, or was stopped"]
         outcome.append(_format_seconds(end.seconds))
         style = "red" if row.is_bad or end.error is not None else ""
+        # It has lines below it if an agent worked in it.
         if branch.is_listed:
             self._end(branch, _Line(_join(*outcome), style, "└ "))
         else:
@@ -237,6 +239,7 @@ class _Tracer:
 
     def _end(self, branch: _Branch, line: _Line) -> None:
         """Prints the last line of a branch, then what waited for its end."""
+        # A tool may leave a run behind in a task of its own.
         if branch.is_live:
             self._close(branch)
         self._print(branch, line)
@@ -290,6 +293,7 @@ def _open_console(to: Stream | Console | None) -> Console:
 
     from rich.console import Console
 
+    # Tests and programs replace standard error, so it is looked up for each line.
     if isinstance(to, Console):
         return to
     return Console(file=cast("IO[str]", to or sys.stderr), highlight=False)

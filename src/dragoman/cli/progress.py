@@ -55,6 +55,7 @@ def show_progress(
     from rich.console import Console
 
     with _make_bar(total, Console(file=stream)) as bar:
+        # Text, of which `rich` would read some signs as markup, goes to columns without it.
         task = bar.add_task(escape(what), total=total, facts="")
         began_at = monotonic()
 
