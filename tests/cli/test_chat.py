@@ -90,7 +90,18 @@ def test_json_on_a_terminal_needs_a_prompt(cli, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_settings_and_the_system_prompt_are_sent(cli, llm: Llm) -> None:
-    cli("chat", "x", "-s", "Be brief.", "-t", "0.5", "--max-tokens", "9", "--reasoning", "low")
+    cli(
+        "chat",
+        "x",
+        "-s",
+        "Be brief.",
+        "--temperature",
+        "0.5",
+        "--max-tokens",
+        "9",
+        "--reasoning",
+        "low",
+    )
     request = llm.requests[0]
     assert request.messages[0] == Message.system("Be brief.")
     assert (request.settings.temperature, request.settings.max_tokens) == (0.5, 9)
@@ -108,9 +119,10 @@ def test_SC_020_a_reasoning_budget_is_a_number_of_tokens(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("-t", "2.1"),
-        ("-t", "-1"),
-        ("-t", "hot"),
+        ("--temperature", "2.1"),
+        ("--temperature", "-1"),
+        ("--temperature", "hot"),
+        ("-t", "0.5"),
         ("--max-tokens", "0"),
         ("--reasoning", "hard"),
         ("--output-schema", "{"),
@@ -126,7 +138,8 @@ def test_SC_056_a_bad_option_is_a_usage_error_in_one_line(
     code, out, err = cli("chat", "x", *arguments)
     assert (code, out) == (2, "")
     assert one_line(
-        err, "dragoman chat --help" if arguments[0] in ("-t", "--nonsense") else arguments[0]
+        err,
+        "dragoman chat --help" if arguments[0] in ("--temperature", "--nonsense") else arguments[0],
     )
     assert not llm.requests
 

@@ -239,6 +239,7 @@ def test_it_serves_until_a_signal_and_shows_its_page(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)
 def test_the_guides_program_runs_as_it_stands(tmp_path: Path, provider: str, run: Run) -> None:
     guide = (Path(SRC).parent / "docs" / "guides" / "proxy.md").read_text()
     [code] = re.findall(r"^```py\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
@@ -250,6 +251,7 @@ def test_the_guides_program_runs_as_it_stands(tmp_path: Path, provider: str, run
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)
 def test_each_official_client_finds_the_proxy_by_its_variables(
     tmp_path: Path, provider: str, run: Run
 ) -> None:

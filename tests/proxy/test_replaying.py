@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -25,6 +26,7 @@ from dragoman.proxy.recordings import RecordingIndex, path_key
 from dragoman.transport import Player
 from dragoman.transport.exchange_file import ExchangeFolder
 from dragoman.transport.matching import explain_difference, find_nearest
+from dragoman.transport.redaction import hide_secrets
 from support.cli import SRC
 from support.proxying import Proxied, proxying, records
 from support.socket_server import Do, Server, answer, serving
@@ -291,6 +293,36 @@ def test_two_processes_write_to_one_folder_and_a_killed_one_leaves_whole_files(
     files = ExchangeFolder(tmp_path).files()
     assert len(files) >= 40
     assert not RecordingIndex(ExchangeFolder(tmp_path)).problems
+
+
+def test_a_file_system_without_links_has_whole_files_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    (tmp_path / "0002.json").write_text("kept")
+    folder = ExchangeFolder(tmp_path)
+    for text in (b"one", b"two", b"three"):
+        folder.add(text)
+    assert [file.read_bytes() for file in folder.files()] == [b"kept", b"one", b"two", b"three"]
+
+
+@given(
+    st.text("aZ09-_/.+é ", min_size=8, max_size=12),
+    st.lists(st.sampled_from(["raw", "json", "percent", "escaped"]), max_size=4),
+)
+def test_a_secret_is_hidden_however_it_is_escaped(secret: str, spellings: list[str]) -> None:
+    ways = {
+        "raw": secret,
+        "json": json.dumps(json.dumps(secret))[3:-3],
+        "percent": quote(secret, safe=""),
+        "escaped": "".join(f"\\u{ord(sign):04x}" for sign in secret),
+    }
+    data = "<>".join(["x", *(ways[way] for way in spellings), "y"]).encode()
+    hidden = "<>".join(["x", *["***"] * len(spellings), "y"]).encode()
+    assert hide_secrets(data, [secret]) == hidden
 
 
 async def test_a_cancelled_proxy_closes_its_connections(tmp_path: Path) -> None:

@@ -106,8 +106,8 @@ def asking(wire: str, *, stream: bool) -> tuple[str, dict[str, Any]]:
 
 
 @contextmanager
-def in_a_thread(app: Any) -> Generator[str]:
-    """Serves an application over HTTP in a thread → its URL."""
+def in_a_thread(app: Any, *, outside: Any = lambda app: app) -> Generator[str]:
+    """Serves an application over HTTP in a thread → its URL. `outside`: puts something around it."""
     begun, urls = threading.Event(), []
 
     async def main() -> None:
@@ -116,7 +116,7 @@ def in_a_thread(app: Any) -> Generator[str]:
             begun.set()
 
         ends.append((asyncio.get_running_loop(), asyncio.current_task()))
-        await serve.serve_http(app, port=0, ready=ready)
+        await serve.serve_http(outside(app), port=0, ready=ready)
 
     def work() -> None:
         try:

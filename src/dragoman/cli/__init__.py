@@ -27,6 +27,7 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
     from typer import TyperException
 
     from dragoman.cli.app import add_chat, app
+    from dragoman.cli.completion import prepare_completion
     from dragoman.cli.keys import make_key_reader
     from dragoman.cli.terminal import find_exit_code, report
     from dragoman.errors import DragomanError
@@ -35,6 +36,7 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         # A character that the terminal cannot encode must not end an answer.
         reconfigure(errors="replace")
+    prepare_completion()
     try:
         # `serve --processes` needs the arguments for its processes.
         words = add_chat(sys.argv[1:] if arguments is None else arguments)

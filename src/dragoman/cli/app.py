@@ -12,23 +12,31 @@ from dragoman.cli.caller_keys import create as create_key
 from dragoman.cli.caller_keys import revoke
 from dragoman.cli.catalogue import models, providers, pull
 from dragoman.cli.chat import chat
+from dragoman.cli.chat_options import ChatCommand
+from dragoman.cli.completion import completion
 from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
+from dragoman.cli.fragments import FRAGMENTS
 from dragoman.cli.generate import generate
 from dragoman.cli.keys import KEYS
 from dragoman.cli.logs import LOGS
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
+from dragoman.cli.plugins import PLUGINS, find_command_group
 from dragoman.cli.proxy import ProxyGroup, proxy
 from dragoman.cli.proxy_recordings import list_recordings, report_drift, show_recording
+from dragoman.cli.run import run
 from dragoman.cli.runs import attach, cancel, list_runs, retry
 from dragoman.cli.runs import show as show_run
+from dragoman.cli.schema_shorthand import dsl
 from dragoman.cli.serve import serve
 from dragoman.cli.settings import ALIASES, show_default
+from dragoman.cli.template_commands import TEMPLATES
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
+from dragoman.cli.tool_choices import TOOLS
 from dragoman.cli.ui import ui
 from dragoman.cli.usage import usage
 from dragoman.cli.worker import worker
@@ -73,11 +81,14 @@ _proxy = typer.Typer(
 _runs = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The runs in a log: durable and other ones."
 )
+_schemas = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="JSON Schemas in short, for --schema."
+)
 _threads = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The conversations of chat --thread."
 )
 
-app.command()(chat)
+app.command(cls=ChatCommand)(chat)
 app.command()(generate)
 app.command()(providers)
 app.command()(decode)
@@ -85,9 +96,12 @@ app.command()(convert)
 app.command()(plan)
 app.command()(serve)
 app.command()(ui)
+# What follows the program is the program's.
+app.command(context_settings={"allow_interspersed_args": False})(run)
 app.command()(worker)
 app.command()(usage)
 app.command()(mcp)
+app.command()(completion)
 _embed.command()(create)
 _embed.command()(search)
 _embed.command()(text)
@@ -117,6 +131,12 @@ _threads.command(name="search")(search_threads)
 app.add_typer(_threads, name="threads")
 _memory.command()(index)
 app.add_typer(_memory, name="memory")
+app.add_typer(TEMPLATES, name="templates")
+app.add_typer(FRAGMENTS, name="fragments")
+app.add_typer(TOOLS, name="tools")
+_schemas.command()(dsl)
+app.add_typer(_schemas, name="schemas")
+app.add_typer(PLUGINS, name="plugins")
 KEYS.command(name="create")(create_key)
 KEYS.command()(revoke)
 app.add_typer(KEYS, name="keys")
@@ -129,7 +149,9 @@ _NAMES = (
     *(str(group.name) for group in app.registered_groups),
 )
 """What may stand first on a command line."""
-_USUAL = {"aliases": "list", "keys": "list", "logs": "list"}
+_USUAL = dict.fromkeys(
+    ("aliases", "keys", "logs", "templates", "fragments", "tools", "plugins"), "list"
+)
 """Group → the command that it runs if none is named."""
 _OF_MODELS = ("default", "list", "--help", "-h")
 """What may follow `models`, besides a provider."""
@@ -149,6 +171,10 @@ def add_chat(words: Sequence[str]) -> list[str]:
     names = [name for name in _NAMES if name.startswith("-") == is_option]
     cutoff = _OPTION_SLIP if is_option else _SLIP
     is_slip = " " not in first and get_close_matches(first, names, cutoff=cutoff) != []
+    # A plug-in is loaded only if its own name stands first.
+    if first not in _NAMES and (group := find_command_group(first)) is not None:
+        app.add_typer(group, name=first)
+        return [*words]
     if first in _NAMES or is_slip:
         return [*words]
     return ["chat", *words]
@@ -192,13 +218,16 @@ def dragoman(
     dragoman serve                             serve the embedded model to clients of any model API
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
     dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
+    dragoman run -m openai:gpt-5 claude        run Claude Code, Codex, Gemini CLI … with any model
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman keys create --name ci             make a key for callers of a server, with a budget
     dragoman usage                             show what the callers of a server took
     dragoman mcp myagent:agent                 serve your agent to MCP clients
+    dragoman -f notes.md -a photo.jpg "Sum up"  text and files before a prompt; -t NAME: a template
     dragoman keys set openai                   store a provider's key, used after the environment
     dragoman proxy -- pytest                   record what a program asks its providers, and replay it
     dragoman providers                         list the providers and what each can do
+    dragoman completion bash                   complete commands and names; also for zsh and fish
 
     \b
     A model is written provider, or provider:model. DRAGOMAN_MODEL holds the default.

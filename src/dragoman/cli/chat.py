@@ -8,16 +8,39 @@ as long.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from dragoman.cli.prompt import parse_prompt, read_piped, replace_invalid_text
+from dragoman.cli.chat_options import (
+    ApproveOption,
+    AttachmentOption,
+    AttachmentTypeOption,
+    DebugOption,
+    Draft,
+    ExtractLastOption,
+    ExtractOption,
+    FragmentOption,
+    FunctionsOption,
+    MarkdownOption,
+    ModelOptionOption,
+    ParamOption,
+    SaveOption,
+    SchemaMultiOption,
+    SchemaOption,
+    SystemFragmentOption,
+    TemplateOption,
+    ToolOption,
+    make_template,
+    pair,
+)
+from dragoman.cli.completion import complete_model, complete_thread
+from dragoman.cli.fenced_code import extract_code
 from dragoman.cli.prompt_log import ConversationOption, LogOption, PromptLog, is_logging
-from dragoman.cli.settings import choose_model
+from dragoman.cli.settings import choose_model, expand_alias
 from dragoman.cli.terminal import INTERRUPTED, echo, echo_json
 from dragoman.cli.threads import (
     StoreOption,
@@ -26,7 +49,7 @@ from dragoman.cli.threads import (
     open_memory,
     open_thread,
 )
-from dragoman.json_bytes import Json
+from dragoman.json_bytes import Json, JsonMap
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -39,8 +62,6 @@ if TYPE_CHECKING:
 __all__ = ["chat"]
 
 _EFFORTS = ("off", "low", "medium", "high")
-
-Reasoning = Literal["off", "low", "medium", "high"] | int
 
 
 def _check_effort(text: str | None) -> str | None:
@@ -56,29 +77,6 @@ def _check_effort(text: str | None) -> str | None:
     return text
 
 
-def _load_schema(argument: str) -> Json:
-    """Returns a JSON Schema from the option of `dragoman chat`, or from the file that `@path`
-    names.
-
-    Raises:
-        BadParameter: it is not a JSON object.
-    """
-    try:
-        text = argument
-        if argument.startswith("@"):
-            text = Path(argument[1:]).expanduser().read_text()
-        schema = msgspec.json.decode(text)
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(
-            f"no JSON Schema: {error}", param_hint="--output-schema"
-        ) from error
-    if not isinstance(schema, dict):
-        raise typer.BadParameter(
-            "no JSON Schema: it must be an object", param_hint="--output-schema"
-        )
-    return cast("Json", schema)
-
-
 def chat(
     context: typer.Context,
     prompt: Annotated[
@@ -92,13 +90,22 @@ def chat(
             metavar="MODEL",
             envvar="DRAGOMAN_MODEL",
             help="Such as openai:gpt-4o.",
+            autocompletion=complete_model,
             callback=choose_model,
         ),
     ] = None,
     system: Annotated[
         str | None, typer.Option("-s", "--system", metavar="TEXT", help="A system prompt.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option("-t", "--temperature", min=0, max=2)] = None,
+    template: TemplateOption = None,
+    param: ParamOption = None,
+    save: SaveOption = None,
+    fragment: FragmentOption = None,
+    system_fragment: SystemFragmentOption = None,
+    attachment: AttachmentOption = None,
+    attachment_type: AttachmentTypeOption = None,
+    option: ModelOptionOption = None,
+    temperature: Annotated[float | None, typer.Option(min=0, max=2)] = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="Most tokens of the answer.")
     ] = None,
@@ -110,10 +117,10 @@ def chat(
             help="How much to think: off, low, medium, high, or a number of tokens.",
         ),
     ] = None,
-    output_schema: Annotated[
-        str | None,
-        typer.Option(metavar="JSON|@FILE", help="The answer is JSON by this JSON Schema."),
-    ] = None,
+    schema: SchemaOption = None,
+    schema_multi: SchemaMultiOption = None,
+    extract: ExtractOption = False,
+    extract_last: ExtractLastOption = False,
     tools: Annotated[
         str | None,
         typer.Option(
@@ -121,9 +128,14 @@ def chat(
             help="A Python module, here or installed, whose @tool functions the model may call.",
         ),
     ] = None,
+    tool: ToolOption = None,
+    functions: FunctionsOption = None,
+    tools_debug: DebugOption = False,
+    tools_approve: ApproveOption = False,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where the provider is.")
     ] = None,
+    md: MarkdownOption = False,
     thinking: Annotated[
         bool | None,
         typer.Option(
@@ -147,6 +159,7 @@ def chat(
         typer.Option(
             metavar="NAME",
             help="Store the conversation under a name, and continue it.",
+            autocompletion=complete_thread,
             show_default=False,
         ),
     ] = None,
@@ -174,15 +187,18 @@ def chat(
     dragoman chat --tools mytools --trace "How warm is it in Oslo?"
     dragoman chat --thread trip "I like trains."
     dragoman chat -c "Where do I go?"                    the last conversation, named or not
-    dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
+    dragoman chat "A river" --schema 'name, length int: in km, countries list'
+    dragoman chat -f notes.md -a photo.jpg -o temperature 0 "What is new?"
+    dragoman chat -s 'Translate to $language' -p language French --save translate
+    dragoman chat -t translate -p language Danish "Good morning"
 
     \b
-    The model is -m, else the last model of a stored conversation, else DRAGOMAN_MODEL,
-    else that of dragoman models default, else local: the embedded model, which needs no key.
-    Keys come from environment variables (dragoman providers lists them) or dragoman keys. Piped input is data: only PROMPT attaches files.
+    The model is -m, else that of the template, else the last model of a stored conversation, else
+    DRAGOMAN_MODEL, else that of dragoman models default, else local: the embedded model, which needs
+    no key. Keys come from environment variables (dragoman providers lists them) or dragoman keys.
+    Piped input is data: only PROMPT attaches files.
     Ctrl-C stops the answer.
     """
-    schema = _load_schema(output_schema) if output_schema is not None else None
     is_named = thread is not None or conversation is not None
     if thread is not None and conversation is not None:
         raise typer.BadParameter("give --thread or --conversation", param_hint="--conversation")
@@ -193,42 +209,95 @@ def chat(
     if conversation is not None:
         check_thread(store, conversation)
         thread = conversation
-    # Only a model on the command line changes the model of a conversation.
+    # Only a model on the command line or in a template changes the model of a conversation.
     source = context.get_parameter_source("model")
-    if (thread is not None or again) and (source is None or source.name != "COMMANDLINE"):
+    code = None
+    if functions:
+        from dragoman.cli.tool_choices import read_functions
+
+        code = read_functions(functions)
+    is_own = source is not None and source.name == "COMMANDLINE"
+    draft = Draft(
+        prompt,
+        make_template(
+            option=option,
+            settings={
+                "temperature": temperature,
+                "max_tokens": max_tokens,
+                "reasoning": reasoning,
+            },
+            attachment_type=attachment_type,
+            # With --save the prompt is that of the template, in which it may have variables.
+            prompt=save and prompt,
+            defaults=save and dict(pair(param)),
+            system=system,
+            model=model if is_own else None,
+            fragments=fragment,
+            system_fragments=system_fragment,
+            attachments=attachment,
+            schema=schema,
+            schema_multi=schema_multi,
+            tools=tool,
+            tools_module=tools,
+            functions=code,
+            extract=extract,
+            extract_last=extract_last,
+        ),
+        template,
+        None if save else param,
+    )
+    if save is not None:
+        if template is not None or thread is not None or again:
+            raise typer.BadParameter("goes with no template or conversation", param_hint="--save")
+        draft.save(save)
+        return 0
+    prompt_options = draft.template
+    json_schema = draft.load_schema()
+    if prompt_options.model:
+        # A template may name an alias.
+        model = expand_alias(prompt_options.model)
+    elif thread is not None or again:
         model, base_url = _find_model_of_thread(store, thread, model, base_url)
     if base_url is None:
         _load_early(model or "local")
     from dragoman import providers
     from dragoman.agent import Agent
-    from dragoman.cli.modules import load_tools
+    from dragoman.cli.model_options import sort_options
     from dragoman.cli.screen import Screen, TraceStream
+    from dragoman.cli.tool_choices import ToolChoice, choose_tools, debug_hooks
+    from dragoman.model.resolve_model import parse_model_string
     from dragoman.providers.keys import find_key
     from dragoman.request import Settings
     from dragoman.tracing import trace as make_trace
 
-    effort: str | int | None = reasoning
-    if reasoning and reasoning.isdecimal():
-        effort = int(reasoning)
-    settings = Settings(
-        temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort)
+    settings, fields = sort_options(prompt_options.options, Settings())
+    user_tools = choose_tools(
+        ToolChoice(
+            prompt_options.tools,
+            prompt_options.tools_module,
+            prompt_options.functions,
+            tools_approve,
+        )
     )
-    user_tools = load_tools(tools) if tools is not None else ()
+    # A missing key is reported before anything is read or typed.
+    find_key(providers.get(parse_model_string(model or "local").provider))
+    content, system_text = draft.load_content()
+    hooks = [debug_hooks(lambda: screen.break_line())] if tools_debug else []
+    if trace:
+        hooks.append(make_trace(TraceStream(lambda: screen.break_line())))
     memory = None
     if thread is not None or again:
         memory = open_memory(store)
     agent = Agent[None](
         model,
         tools=user_tools,
-        system=system and replace_invalid_text(system),
+        system=system_text or None,
         settings=settings,
+        options=fields,
         base_url=base_url,
         memory=memory,
-        hooks=make_trace(TraceStream(lambda: screen.break_line())) if trace else (),
+        hooks=hooks,
     )
-    # A missing key is reported before anything is read or typed.
-    find_key(providers.get(agent.provider_name))
-    content = parse_prompt(prompt, read_piped())
     # Standard input is None in a Windows process without a console.
     converses = not content and sys.stdin is not None and sys.stdin.isatty()
     if not content and not converses:
@@ -238,13 +307,16 @@ def chat(
     if converses and json:
         raise typer.BadParameter("needs a prompt", param_hint="--json")
     # JSON is printed when it is complete, so thinking before it would only be in the way.
-    if json or (schema is not None and not converses):
+    cuts = prompt_options.extract or prompt_options.extract_last
+    if json or ((json_schema is not None or cuts) and not converses):
         thinking = False
-    screen = Screen(colour=color, thinking=thinking)
+    screen = Screen(colour=color, thinking=thinking, markdown=md)
     if converses:
         from dragoman.cli.converse import converse
 
-        return converse(agent, screen, prompt_log, thread=thread, schema=schema, verbose=verbose)
+        return converse(
+            agent, screen, prompt_log, thread=thread, schema=json_schema, verbose=verbose
+        )
 
     import asyncio
 
@@ -255,7 +327,8 @@ def chat(
             screen,
             prompt_log,
             thread=thread,
-            schema=schema,
+            schema=json_schema,
+            cut=partial(extract_code, last=prompt_options.extract_last) if cuts else None,
             verbose=verbose,
             json=json,
         )
@@ -314,12 +387,16 @@ async def _answer_once(
     log: PromptLog,
     *,
     thread: str | None,
-    schema: Json | None,
+    schema: JsonMap | None,
+    cut: Callable[[str], str] | None,
     verbose: bool,
     json: bool,
 ) -> int:
     """Chats once: asks, answers and returns the exit code. JSON by a schema is shown when it is
-    complete and valid; until then a terminal shows its end."""
+    complete and valid; until then a terminal shows it as a table.
+
+    `cut`: returns what of the answer is shown, once it is complete.
+    """
     from asyncio import CancelledError
     from functools import reduce
     from operator import add
@@ -330,7 +407,12 @@ async def _answer_once(
     from dragoman.message import FinishReason
 
     # Incomplete JSON is of no use to a program that reads the output.
-    whole = json or schema is not None
+    whole = json or schema is not None or cut is not None
+    table = None
+    if schema is not None and not json and sys.stderr.isatty():
+        from dragoman.cli.live_table import LiveTable
+
+        table = LiveTable(schema, screen.finish)
     async with agent, open_thread(agent, thread) as begun:
         with Interrupts() as interrupts:
             try:
@@ -338,17 +420,27 @@ async def _answer_once(
                 show = screen.show
                 if whole:
                     show = _ignore if json else screen.follow
+                if table is not None:
+                    show = table.follow
                 asks = make_asker(screen, interrupts)
                 options: RunChoices = {"output_schema": schema, "thread_id": begun.id}
                 results = await send_and_ask(
                     agent, content, show, interrupts, begun.messages, asks, **options
                 )
+                if table is not None:
+                    table.close()
+                if cut is not None:
+                    results[-1] = msgspec.structs.replace(
+                        results[-1], output=cut(results[-1].output)
+                    )
                 result = results[-1]
                 if whole and not json:
                     screen.show(result)
             except CancelledError:
                 return INTERRUPTED
             finally:
+                if table is not None:
+                    table.close()
                 screen.finish()
                 await log.write(begun.id, begun.messages)
     usages = [finished.usage for finished in results if finished.usage is not None]

@@ -1,4 +1,5 @@
-"""Runs a program below a command, with variables of its own: `dragoman proxy -- PROGRAM`.
+"""Runs a program below a command, with variables of its own: `dragoman proxy -- PROGRAM`,
+`dragoman run PROGRAM`.
 
 The program has this terminal, and its exit code is the command's. Signals go on to it. Ctrl-C does
 not where it comes from a terminal, which sends it to both.
@@ -34,19 +35,20 @@ _HERE = ("127.0.0.1", "localhost")
 
 
 def child_environment(
-    variables: Mapping[str, str], environment: Mapping[str, str] = os.environ
+    variables: Mapping[str, str | None], environment: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Returns the environment of a child: this process's, with these variables, and without an HTTP
-    proxy between the child and this machine."""
+    """Returns the environment of a child: this process's, with these variables (None: without), and
+    without an HTTP proxy between the child and this machine."""
     exceptions: dict[str, str] = {}
     for name in ("NO_PROXY", "no_proxy"):
         written = environment.get(name, "")
         hosts = [host.strip() for host in written.split(",") if host.strip()]
         exceptions[name] = ",".join(dict.fromkeys([*hosts, *_HERE]))
-    return {**environment, **exceptions, **variables}
+    changed = {**environment, **exceptions, **variables}
+    return {name: text for name, text in changed.items() if text is not None}
 
 
-async def run_child(command: Sequence[str], variables: Mapping[str, str]) -> int:
+async def run_child(command: Sequence[str], variables: Mapping[str, str | None]) -> int:
     """Runs a program to its end. Returns its exit code: 128 and the signal's number if a signal
     ended it, 127 or 126 with one line on standard error if it cannot be run.
 
@@ -54,7 +56,7 @@ async def run_child(command: Sequence[str], variables: Mapping[str, str]) -> int
 
     Args:
         command: the program and its arguments.
-        variables: environment variables that it has beside those of this process.
+        variables: environment variables that it has beside those of this process; None: not.
     """
     name = command[0]
     try:
@@ -71,6 +73,7 @@ async def run_child(command: Sequence[str], variables: Mapping[str, str]) -> int
             code = await child.wait()
     finally:
         if child.returncode is None:
+            # Cancelled: the server that the child talks to is about to go.
             await _end_child(child)
     return code if code >= 0 else _SIGNALLED - code
 

@@ -17,7 +17,7 @@ from typing import cast
 from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json
 
-__all__ = ["change_file", "find_config_folder", "read_file"]
+__all__ = ["change_file", "find_config_folder", "read_file", "write_file"]
 
 
 def find_config_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -73,6 +73,19 @@ def change_file(
             change(content)
             # A link to a file elsewhere stays a link.
             _replace(path.resolve(), json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise SettingsError(f"cannot write {path}: {_reason(error)}") from error
+
+
+def write_file(path: Path, text: str) -> None:
+    """Writes a text that the user stores under a name. Only the owner can read the file.
+
+    Raises:
+        SettingsError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(path.resolve(), text)
     except OSError as error:
         raise SettingsError(f"cannot write {path}: {_reason(error)}") from error
 

@@ -25,7 +25,7 @@ from dragoman.cli.settings import expand_alias
 from dragoman.cli.terminal import echo, report, to_one_line
 from dragoman.cli.threads import OpenThread, describe_last_message, open_thread
 from dragoman.errors import DragomanError, SettingsError
-from dragoman.json_bytes import Json
+from dragoman.json_bytes import JsonMap
 from dragoman.message import Message
 from dragoman.model.resolve_model import ModelString, parse_model_string
 from dragoman.providers.keys import find_key
@@ -66,7 +66,7 @@ class _Conversation:
         self.warm: set[str] = set()
         self.ended = False
 
-    async def send(self, line: str, *, schema: Json | None, verbose: bool) -> None:
+    async def send(self, line: str, *, schema: JsonMap | None, verbose: bool) -> None:
         """Sends a prompt of the conversation at the terminal, and asks for what the answer waits
         for. An answer that was stopped or failed stays in the history as far as it was shown. If
         the model said nothing, neither it nor the prompt stays."""
@@ -102,7 +102,7 @@ def converse(
     log: PromptLog,
     *,
     thread: str | None = None,
-    schema: Json | None = None,
+    schema: JsonMap | None = None,
     verbose: bool = False,
 ) -> int:
     """Reads prompts and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line.
@@ -121,7 +121,7 @@ async def _run_conversation(
     log: PromptLog,
     *,
     thread: str | None,
-    schema: Json | None,
+    schema: JsonMap | None,
     verbose: bool,
 ) -> None:
     """Runs the conversation in an event loop."""

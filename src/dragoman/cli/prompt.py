@@ -10,7 +10,7 @@ import typer
 
 from dragoman.message import Content, DataPart, TextPart
 
-__all__ = ["replace_invalid_text", "read_piped", "parse_prompt"]
+__all__ = ["is_text", "parse_prompt", "read_piped", "replace_invalid_text", "to_content"]
 
 _MENTION = re.compile(
     r'(?<!\S)(?:"@(?P<whole>[^"]+)"|@"(?P<path>[^"]+)"|@(?P<word>[^\s@]\S*)|@(?P<literal>@\S*))'
@@ -35,14 +35,20 @@ def read_piped(hint: str = "PROMPT") -> str:
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     data = sys.stdin.buffer.read()
-    text = data.decode("utf-8", "replace")
-    # Text in another encoding has some invalid bytes; an image or archive has many, or a NUL.
-    if b"\0" in data or text.count("\ufffd") - data.count(_REPLACED) > len(text) // 10:
+    if not is_text(data):
         problem = "the piped input is not text"
         if hint == "PROMPT":
-            problem += "; attach it as a file: dragoman chat 'What is this? @FILE'"
+            problem += "; attach it with -a -, or as a file: dragoman 'What is this? @FILE'"
         raise typer.BadParameter(problem, param_hint=hint)
-    return text.strip("\r\n")
+    return data.decode("utf-8", "replace").strip("\r\n")
+
+
+def is_text(data: bytes) -> bool:
+    """Returns whether bytes are text, perhaps in another encoding than UTF-8."""
+    text = data.decode("utf-8", "replace")
+    # Text in another encoding has some invalid bytes; an image or archive has many, or a NUL.
+    invalid = text.count("\ufffd") - data.count(_REPLACED)
+    return b"\0" not in data and invalid <= len(text) // 10
 
 
 def parse_prompt(prompt: str, after: str = "") -> list[Content]:
@@ -85,8 +91,7 @@ def _split_punctuation(mention: str) -> tuple[str, str]:
 
 
 def _load_attachment(path: Path) -> Content:
-    """Returns a file that a prompt mentions: a text file as text, which every model reads, and
-    other files as data."""
+    """Returns a file that a prompt mentions."""
     try:
         part = DataPart.from_file(path)
     except OSError as error:
@@ -94,10 +99,15 @@ def _load_attachment(path: Path) -> Content:
             f"cannot attach {path}: {error.strerror}. Write @@ for an @ that names no file",
             param_hint="PROMPT",
         ) from error
-    if part.mime_type.startswith(_MEDIA):
-        return part
+    return to_content(part)
+
+
+def to_content(file: DataPart) -> Content:
+    """Returns a file as what is sent of it: of a text file the text, which every model reads."""
+    if file.mime_type.startswith(_MEDIA):
+        return file
     try:
-        text = part.data.decode()
+        text = file.data.decode()
     except UnicodeDecodeError:
-        return part
-    return TextPart(f'<file name="{path.name}">\n{text}\n</file>')
+        return file
+    return TextPart(f'<file name="{file.name or "input"}">\n{text}\n</file>')

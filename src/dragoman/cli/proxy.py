@@ -127,6 +127,7 @@ def proxy(
     if ci or is_nearest:
         chosen = "replay"
     recordings = RecordingIndex(ExchangeFolder(folder, most * _MEGABYTE))
+    # One damaged file does not end a test run.
     for problem in recordings.problems:
         _tell(f"left out: {problem}")
     hosts = find_upstreams(upstreams or (), os.environ)
@@ -169,6 +170,7 @@ async def _serve(
     with open_listener(host, port) as listener:
         url = server_url(host, listener)
         variables = client_variables(upstreams, url)
+        # Otherwise a client would ask the provider with a placeholder.
         if is_offline:
             variables |= client_keys(os.environ)
         app = make_app(recording_proxy, page_routes(recording_proxy.recordings.folder))

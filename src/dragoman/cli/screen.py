@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from shutil import get_terminal_size
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dragoman.cli.terminal import STEERING, echo, escape, to_one_line
 from dragoman.interrupt import Interrupt
@@ -18,6 +18,9 @@ from dragoman.message import FinishReason, Usage
 from dragoman.pending_text import summarize
 from dragoman.result import ChatResult, find_total_cost
 from dragoman.tools.context import PROGRESS
+
+if TYPE_CHECKING:
+    from dragoman.cli.markdown_stream import MarkdownStream
 
 __all__ = ["Screen", "TraceStream", "find_cost", "show_notes", "show_pending", "format_usage"]
 
@@ -41,11 +44,12 @@ class Screen:
         *,
         colour: bool = True,
         thinking: bool | None = None,
+        markdown: bool = False,
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
         """Creates the screen. `thinking`: whether to show it; by default if standard output is a
-        terminal."""
+        terminal. `markdown`: whether a terminal shows the answer rendered."""
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self._is_terminal = self._out.isatty()
@@ -59,6 +63,11 @@ class Screen:
         self._marks = ("[Thinking]\n", "\n[/Thinking]\n\n")
         if colour and self._is_terminal and not colourless:
             self._marks = (_DIM, f"{_PLAIN}\n\n")
+        self._markdown: MarkdownStream | None = None
+        if markdown and self._is_terminal:
+            from dragoman.cli.markdown_stream import MarkdownStream
+
+            self._markdown = MarkdownStream(self._out, colour=self._marks[0] == _DIM)
         self._is_thinking = False
         self._waits = False
         self._last = "\n"
@@ -95,7 +104,7 @@ class Screen:
         # Empty output would end the display of thinking.
         elif chunk.output:
             self._switch_mode(thinking=False)
-            self._write_text(chunk.output, self._out)
+            self._write_answer(chunk.output)
 
     def follow(self, chunk: ChatResult[str]) -> None:
         """Shows the end of JSON that is being written on a terminal, in a line that the next output
@@ -149,9 +158,19 @@ class Screen:
         self._end_line()
         self._write_raw("[The answer above is void. It starts again:]\n", self._out)
         if self._text:
-            self._write_text(self._text, self._out)
+            self._write_answer(self._text)
+
+    def _write_answer(self, text: str) -> None:
+        """Writes a piece of the answer, rendered if wanted."""
+        if self._markdown is None:
+            self._write_text(text, self._out)
+        else:
+            self._markdown.write(text)
 
     def _end_line(self) -> None:
+        """Ends what is drawn of the answer, and its last line."""
+        if self._markdown is not None:
+            self._markdown.close()
         if self._last != "\n":
             self._write_raw("\n", self._out)
 
@@ -162,6 +181,8 @@ class Screen:
             self._err.write(_ERASED)
             self._err.flush()
         if thinking is not self._is_thinking:
+            if self._markdown is not None:
+                self._markdown.close()
             self._is_thinking = thinking
             self._write_raw(self._marks[0 if thinking else 1], self._thinks_on)
 

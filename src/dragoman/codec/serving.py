@@ -212,6 +212,9 @@ class RequestFields(msgspec.Struct, frozen=True):
     adapt: Callable[[ModelRequest, JsonMap, list[Loss]], JsonMap] | None = None
     """A request and its verbatim body → the body for a model that the client did not name, by what
     the API's documentation says; what that changes is added to the losses."""
+    newer: Mapping[str, str] = {}
+    """Field → the one that took its place. A model that is known to refuse the first gets the
+    second, also where its client named the model."""
     restores: Callable[[Any], bool] | None = None
     """By a vendor's quirks, whether it demands back what the API's libraries have no field for;
     `None`: none does."""

@@ -103,6 +103,7 @@ class AnswerNames:
         def change(frame: Any) -> Any:
             changed = json_bytes.decode(json_bytes.encode(frame))
             for other, holder in list(_walk(changed, (), self._familiar)):
+                # Without its type an object cannot be decoded at all.
                 if other == unknown and unknown.key == "type":
                     holder["type"] = _OTHER_TYPE
                 elif other == unknown:

@@ -29,6 +29,7 @@ class DriftFinding(NamedTuple):
     """`fails`: the answer is not decoded; `type`: of an event or a part; `dropped`: a field that is
     in nothing that is decoded; `kept`: a field that is in `native`."""
     wire: str
+    """The name of the wire."""
     what: str
     """A path, in which `<text>` is the type of the object; of `fails` the error."""
     answers: int

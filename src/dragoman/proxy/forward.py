@@ -55,7 +55,9 @@ class ProviderAnswer(NamedTuple):
     """An answer of a provider whose body is still to be read."""
 
     status: int
+    """The HTTP status."""
     headers: RawHeaders
+    """Those that go beyond the connection."""
     pieces: AsyncIterator[bytes]
     """Those of the body, still compressed. Raises a `ProviderError` where the connection breaks."""
 
@@ -73,6 +75,7 @@ class Forwarder:
                 limit=0, ssl=environment.load_certificates(os.environ) or True
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
+            # The client gets the bytes as they are.
             auto_decompress=False,
             skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
             timeout=aiohttp.ClientTimeout(
@@ -102,6 +105,7 @@ class Forwarder:
         try:
             response = await self._session.request(
                 method,
+                # Else its escapes would be written anew.
                 URL(url, encoded=True),
                 data=body if body or _has_length(headers) else None,
                 headers=request_headers,

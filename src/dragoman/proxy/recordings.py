@@ -32,6 +32,7 @@ class Recording(NamedTuple):
     """An exchange in a file."""
 
     file: Path
+    """Where it is."""
     digest: bytes
     """Of its key."""
     path: str
@@ -49,8 +50,11 @@ class Nearest(NamedTuple):
     """The recording that is most like a request, and how the request differs from it."""
 
     recording: Recording
+    """Its file."""
     exchange: Exchange
+    """What is in it."""
     difference: list[str]
+    """Lines as of `diff -u`."""
 
 
 def path_key(method: str, url: str, body: Any) -> ExchangeKey:
@@ -113,6 +117,7 @@ class RecordingIndex:
         digest = _digest(key)
         recorded = self._by_digest.get(digest, [])
         final = [recording for recording in recorded if recording.is_final]
+        # A client that tried again was answered by a later recording.
         candidates = final if final or only_final else recorded
         if not candidates:
             return None

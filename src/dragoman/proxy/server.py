@@ -179,12 +179,14 @@ class RecordingProxy:
             arrived, failure = await client.relay(answer)
         recording = None
         if arrived is not None:
+            # Also when the server is asked to end: the provider was paid for it.
             with anyio.CancelScope(shield=True):
                 is_cut = failure is not None or client.is_gone
                 recording = await self._record(incoming, answer, arrived, is_cut=is_cut)
         self._count("passed" if recording is None else "recorded", incoming, recording)
         if failure is not None:
             raise failure
+        # Only now, so that the client's next request finds the recording.
         await client.end()
 
     def _count(self, outcome: str, incoming: _Incoming, recording: Recording | None) -> None:
@@ -271,6 +273,7 @@ class _Client:
                         arrived.append(piece)
             except DragomanError as error:
                 failure = error
+            # Ends the watch.
             group.cancel_scope.cancel()
         return (b"".join(arrived) if size <= _MOST_BODY else None), failure
 

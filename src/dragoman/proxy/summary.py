@@ -43,6 +43,7 @@ def find_file(folder: Path, recording_id: str) -> Path:
         SettingsError: there is none.
     """
     names = {file.stem: file for file in ExchangeFolder(folder).files()}
+    # People write 12 for 0012.
     for name in (recording_id, recording_id.zfill(4)):
         if name in names:
             return names[name]

@@ -38,6 +38,7 @@ class Upstream(NamedTuple):
     """A host that the proxy sends to."""
 
     name: str
+    """The first segment of its paths at the proxy."""
     origin: str
     """Its URL without a path."""
     path: str
@@ -66,6 +67,7 @@ def find_upstreams(options: Iterable[str], environment: Mapping[str, str]) -> di
                 f"{public_url(option)!r:.200} is no upstream: write NAME=URL, such as "
                 "acme=https://api.acme.example/v1, with a name of lower-case letters other than page"
             )
+        # A provider at another host is found by the same variables.
         replaced = upstreams.get(name)
         upstreams[name] = _make_upstream(name, url, {} if replaced is None else replaced.variables)
     return upstreams

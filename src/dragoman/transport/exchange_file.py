@@ -11,6 +11,7 @@ import base64
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -130,6 +131,13 @@ class ExchangeFolder:
                 os.link(unfinished, file)
             except FileExistsError:
                 continue
+            except OSError:
+                # A file system without links: the number is taken first.
+                with suppress(FileExistsError):
+                    file.touch(exist_ok=False)
+                    unfinished.replace(file)
+                if unfinished.exists():
+                    continue
             self._bytes += size
             return file
 

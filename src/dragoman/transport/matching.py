@@ -27,7 +27,9 @@ class ExchangeKey(NamedTuple):
     """What is compared of a request, without secrets."""
 
     method: str
+    """The HTTP method."""
     url: str
+    """Without keys."""
     body: Any
     """As JSON, or bytes that are none."""
 

@@ -8,6 +8,7 @@ may differ from what was given: then it is merged into what is kept (`history.pu
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -86,6 +87,10 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
         turn = _append_after(whole, [*system, *forgotten], chain, copy)
     if thread is not None:
         turn = turn.replace(thread_id=thread, is_named=True)
+    if edits:
+        messages = _put_system(turn.model_request.messages[len(system) :], copy)
+        request = turn.model_request.replace(messages=(*system, *messages))
+        turn = turn.replace(request=request)
     return turn.replace(stored=_messages_of(chain))
 
 
@@ -211,6 +216,33 @@ def _append_to_chain(
         parent=chain[-1].id if chain else None,
         pending=chain[-1].pending if chain else (),
     )
+
+
+def _put_system(messages: Sequence[Message], copy: Sequence[Message]) -> list[Message]:
+    """Returns the messages of a turn with the system texts that the client's copy has between them,
+    each where it is in the copy: behind as many of the model's messages, and of others since."""
+    later: deque[tuple[tuple[int, int], Message]] = deque()
+    place = (0, 0)
+    for message in copy:
+        if is_system(message):
+            later.append((place, message))
+        place = _move_place(place, message)
+    put: list[Message] = []
+    place = (0, 0)
+    for message in without_system(messages):
+        answers = message.role is Role.MODEL
+        while later and (later[0][0] <= place or (answers and later[0][0][0] == place[0])):
+            put.append(later.popleft()[1])
+        put.append(message)
+        place = _move_place(place, message)
+    return [*put, *(message for _, message in later)]
+
+
+def _move_place(place: tuple[int, int], message: Message) -> tuple[int, int]:
+    """Returns the place behind a message: how many of the model's there are, and others since."""
+    if message.role is Role.MODEL:
+        return place[0] + 1, 0
+    return place[0], place[1] + (not is_system(message))
 
 
 def _sign_resumes(resumes: Sequence[Resume], chain: Sequence[Answered]) -> tuple[Resume, ...]:

@@ -13,7 +13,7 @@ also in the place of another.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -226,7 +226,7 @@ class Fitting:
         if served.forward is None:
             return None
         if self._is_named(destination, request):
-            return body
+            return _rename_refused(body, destination, served.request_fields.newer)
         # A vendor with quirks may refuse fields that the API has, so the wire writes the
         # body.
         if destination.quirks is not None:
@@ -291,6 +291,22 @@ def _has_same_body(request: ModelRequest, sent: ModelRequest) -> bool:
         if value is not sent_value and value != sent_value:
             return False
     return True
+
+
+def _rename_refused(body: JsonMap, destination: Destination, newer: Mapping[str, str]) -> JsonMap:
+    """Returns a client's body with the newer names of those fields that the model is known to
+    refuse."""
+    refused = destination.profile.refused_fields if destination.profile is not None else None
+    names = {name: newer[name] for name in refused or () if name in newer and name in body}
+    if not names:
+        return body
+    # A field that the client gave by its newer name too is that one.
+    return {**{names[name]: body[name] for name in names}, **_without(body, names)}
+
+
+def _without(body: JsonMap, names: Collection[str]) -> JsonMap:
+    """Returns a client's body without these fields."""
+    return {name: value for name, value in body.items() if name not in names}
 
 
 def _with_origin(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:

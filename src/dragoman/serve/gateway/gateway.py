@@ -215,6 +215,14 @@ class Gateway:
         }
         return list(models.values())
 
+    def find_profile(self, name: str) -> ModelProfile | None:
+        """Returns what is known of the first of the gateway's models of a client's name.
+
+        Raises:
+            ModelNotFoundError: there are none.
+        """
+        return _find_profile(self._find_models(name))
+
     def check_keys(self) -> Mapping[str, AuthenticationError | None]:
         """Returns the error for a key that is missing, or None, for each model that the gateway
         names and each pattern."""

@@ -161,7 +161,8 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
     client has them.
 
     A call is known by its id, and by what it is and what it answers: many providers number the
-    calls of each conversation.
+    calls of each conversation. Some clients fill in its arguments, so it is known as well by its
+    name alone behind all that was said before.
     """
     return keys_after(begin_ending(conversation, scope), answer)
 
@@ -181,8 +182,15 @@ def keys_after(ending: Ending, answer: Sequence[Message]) -> list[str]:
         for call in message.tool_calls
         if call.id
     ]
+    before = _digest_key(scope, *ending.message_keys)
+    named = [
+        f"call:{_digest_key(before, call.id, call.name)}"
+        for message in answer
+        for call in message.tool_calls
+        if call.id
+    ]
     whole = _digest_key(scope, *ending.message_keys, *_list_keys(answer))
-    return [f"conversation:{whole}", *dict.fromkeys(calls)]
+    return [f"conversation:{whole}", *dict.fromkeys([*calls, *named])]
 
 
 def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:

@@ -44,6 +44,7 @@ def _restores(quirks: Quirks | None) -> bool:
 
 request_fields = RequestFields(
     restores=_restores,
+    newer={"max_tokens": "max_completion_tokens"},
     idle={
         "n": (1,),
         "store": (False,),

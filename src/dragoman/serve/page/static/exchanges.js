@@ -33,7 +33,7 @@ function List() {
     ${has_more && html`<button type="button" class="more" onClick=${more}>Show more</button>`}`;
 }
 
-const Block = ({ title, value, open }) => html`<details open=${open}><summary>${title}</summary><pre>${pretty(value)}</pre></details>`;
+const Block = ({ title, value, open }) => html`<details open=${open}><summary><h2>${title}</h2></summary><pre>${pretty(value)}</pre></details>`;
 
 function Exchange({ id }) {
   const [exchange, setExchange] = useState(null);
