@@ -28,6 +28,7 @@ NAMES: Mapping[str, str] = {
     "openai_chat": "openai",
     "openai_responses": "openai-responses",
     **{name: name for name in ("anthropic", "google", "mistral", "ollama", "cohere")},
+    "google_interactions": "google-interactions",
 }
 """Wire → the provider whose own API it is."""
 _PNG, _URL = b"\x89PNG\r\n\x1a\n", "https://host.test/a"
@@ -115,6 +116,17 @@ _OWN: Mapping[str, Mapping[str, tuple[Message, ...]]] = {
     "mistral": {"thinking": _thinking()},
     "ollama": {"thinking": _thinking()},
     "cohere": {"thinking": _thinking()},
+    "google_interactions": {
+        "signed thinking": _thinking({"google_interactions": {"signature": "x"}}),
+        "server tools": (
+            Message.user("?"),
+            Message.model(
+                ToolCallPart("s1", "google_search", {"queries": ["x"]}, run_by="provider", native={"google_interactions": {"search_type": "web_search"}}),
+                ToolResultPart("s1", "google_search", [], run_by="provider", native={"google_interactions": {"signature": "x"}}),
+                "So.",
+            ),
+        ),
+    },
 }  # fmt: skip
 """Wire → what its own models say that may be nobody else's to read."""
 

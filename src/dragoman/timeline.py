@@ -65,6 +65,8 @@ class TimelineRow:
     """Id of its run, if that is one in a tool."""
     depth: int = 0
     """Number of agents in whose tools it happened."""
+    message_id: str = ""
+    """Id of the message of a model call."""
     asked_at: datetime | None = None
     """When the model asked for the tool."""
     began_at: datetime | None = None
@@ -223,7 +225,7 @@ class Timeline:
         if event.candidate or event.role is Role.SYSTEM:
             return
         # A row of a prompt is listed with its first text.
-        row = TimelineRow("user", "user", began_at=event.at)
+        row = TimelineRow("user", "user", began_at=event.at, message_id=event.message_id)
         self._messages[event.message_id] = row, event
         if event.role is Role.USER:
             # A message of results alone has no row.

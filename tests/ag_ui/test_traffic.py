@@ -24,7 +24,7 @@ pytestmark = [
         not FOLDER.is_dir(), reason="the recorded traffic is not beside the repository"
     ),
 ]
-_ALONE = ("openai_embeddings", "google_interactions", "cohere_v1")
+_ALONE = ("openai_embeddings", "cohere_v1")
 
 
 @cache

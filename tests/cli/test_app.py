@@ -16,8 +16,10 @@ from threading import Event as Flag
 
 import msgspec
 import pytest
+from typer.main import get_command
 
 from dragoman import Message, errors, providers, unfold, wires
+from dragoman.cli.app import app
 from dragoman.cli.terminal import find_exit_code
 from support.cli import SRC, Stdin, one_line, shell
 from support.llm_server import USAGE, Llm, decoded
@@ -116,7 +118,7 @@ def test_ctrl_c_before_a_command_began_ends_quietly(cli, monkeypatch: pytest.Mon
     def interrupted(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dragoman.cli.app.app", interrupted)
+    monkeypatch.setattr("typer.main.get_command", interrupted)
     assert cli("chat", "x") == (130, "", "")
 
 
@@ -202,6 +204,21 @@ def test_every_command_shows_examples(cli, command: tuple[str, ...]) -> None:
     code, out, _ = cli(*command, "--help")
     assert code == 0
     assert "\n  dragoman " in out
+
+
+def list_commands(command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The words of each command and group."""
+    below = getattr(command, "commands", {}).items()
+    return [path, *(words for name, part in below for words in list_commands(part, (*path, name)))]
+
+
+def test_no_help_has_words_of_the_parser(cli) -> None:
+    commands = list_commands(get_command(app))
+    assert len(commands) > 40
+    for command in commands:
+        out = cli(*command, "--help")[1]
+        assert out.startswith("Usage: dragoman")
+        assert not re.search(r"<[a-z ]+>|\b[A-Z]+ RANGE|<=|>=|\[\[", out), command
 
 
 @pytest.mark.parametrize("command", [(), ("local",), ("embed",)])

@@ -106,6 +106,8 @@ def test_it_is_shown_for_people(cli: Cli) -> None:
     assert "Model: **openai-compatible:tiny**\n\n## Prompt\n\nName a\nriver \\u001b[2J\n" in out
     assert "\n## Response\n\nYou said: Name a" in out
     assert "Input: 3 tokens" in out
+    cli("code\n```py\nx = 1\n```")
+    assert cli("logs", "-x")[1].strip() == "x = 1"
     short = cli("logs", "-s")[1]
     assert short.startswith('- model: "openai-compatible:tiny"\n  datetime: "')
     assert "You said" not in short

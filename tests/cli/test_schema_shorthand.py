@@ -138,7 +138,7 @@ def test_the_answer_has_the_schema(cli, llm: Llm) -> None:
     llm.reply = obliging
     code, out, err = cli("A dog", "--schema", "name, age int")
     assert (code, json.loads(out), err) == (0, {"name": "Oslo", "age": 7}, "")
-    code, out, _ = cli("Dogs", "--schema-multi", "name")
+    code, out, _ = cli("Two dogs", "--schema-multi", "name")
     assert json.loads(out) == {"items": [{"name": "Oslo"}]}
     schema = llm.requests[1].output_schema
     assert schema is not None

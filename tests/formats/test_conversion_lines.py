@@ -25,6 +25,7 @@ LINES: dict[str, Any] = {
     "anthropic": {"model": "claude", "system": "Be brief.", "messages": [TEXT], "max_tokens": 5},
     "google": {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}], "systemInstruction": {"parts": [{"text": "Be brief."}]}},
     "openai_responses": {"input": "Hi.", "instructions": "Be brief."},
+    "google_interactions": {"input": "Hi.", "system_instruction": "Be brief."},
     "sharegpt": {"id": 1, "conversations": [{"from": "human", "value": "Hi."}], "system": "Be brief."},
     "openai_agents": [TEXT, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "provider_data": {}}],
     "dragoman": [{"v": 2, "role": "user", "content": [{"type": "text", "text": "Hi."}]}],
@@ -48,7 +49,13 @@ def test_each_line_is_read_in_its_format(tmp_path: Path) -> None:
         for line in found
         if any(message.text == "Be brief." for message in line.messages)
     }
-    assert briefed == {"anthropic", "google", "openai_responses", "sharegpt"}
+    assert briefed == {
+        "anthropic",
+        "google",
+        "google_interactions",
+        "openai_responses",
+        "sharegpt",
+    }
     assert list(read_jsonl(str(path))) == found
     with path.open() as file:
         assert list(read_jsonl(file)) == found

@@ -420,9 +420,7 @@ def _fields(native: Any) -> Any:
     return {wire: held for wire, held in fields.items() if held} or None
 
 
-@pytest.mark.parametrize(
-    "folder", sorted({*traffic.WIRES} - {"openai_embeddings", "cohere_v1", "google_interactions"})
-)
+@pytest.mark.parametrize("folder", sorted({*traffic.WIRES} - {"openai_embeddings", "cohere_v1"}))
 def test_recorded_conversations_say_the_same_in_it(folder: str) -> None:
     wire = wires.get(traffic.WIRES[folder])
     for number, exchange in enumerate(traffic.exchanges(folder)):

@@ -100,9 +100,7 @@ def _reasoning(items: list[Any]) -> list[Any]:
 
 def test_what_is_written_it_reads_as_it_is() -> None:
     written: list[Any] = []
-    for folder in sorted(
-        {*traffic.WIRES} - {"openai_embeddings", "cohere_v1", "google_interactions"}
-    ):
+    for folder in sorted({*traffic.WIRES} - {"openai_embeddings", "cohere_v1"}):
         for number, exchange in enumerate(traffic.exchanges(folder)):
             if number % 3:
                 continue

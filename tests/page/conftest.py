@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.browser import CHROMIUM, SHOTS, free_port, served
+from support.browser import CHROMIUM, ROOT, SHOTS, free_port, served
+
+AXE = ROOT / ".cache" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +65,19 @@ def open_page(browser: Any, url: str) -> Iterator[Callable[..., Any]]:
 @pytest.fixture
 def shoot() -> Callable[[Any, str], None]:
     return lambda page, name: page.screenshot(path=SHOTS / f"{name}.png")
+
+
+@pytest.fixture
+def axe() -> Callable[[Any], None]:
+    """Holds a view against the rules of axe."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed (make service installs it)")
+
+    def check(page: Any) -> None:
+        found = page.evaluate(
+            f"async () => {{ if (!window.axe) {{ const make = new Function({AXE.read_text()!r}); make(); }}"
+            " return (await axe.run()).violations.map(v => [v.id, v.nodes.map(n => n.html.slice(0, 200))]) }"
+        )
+        assert found == []
+
+    return check

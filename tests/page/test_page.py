@@ -6,56 +6,17 @@ import re
 import time
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from support.browser import ROOT, Relay, free_port, served
+from support.browser import Relay, free_port, served
+from support.page_steps import finished, new_thread, say, shown
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(180)]
-AXE = ROOT / ".cache" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154"
     "789c63f8cfc000000301010018dd8db00000000049454e44ae426082"
 )
-
-
-def new_thread(page: Any) -> str:
-    thread = str(uuid4())
-    page.evaluate("hash => { location.hash = hash }", f"#/chat/{thread}/new")
-    page.locator(".empty h2").wait_for()
-    return thread
-
-
-def say(page: Any, words: str) -> None:
-    page.locator(".composer textarea").fill(words)
-    page.keyboard.press("Enter")
-
-
-def finished(page: Any) -> Any:
-    """Waits for the end of the last answer, and returns it."""
-    page.locator("[aria-label=Send]").wait_for()
-    answer = page.locator("article.answer").last
-    answer.locator("footer.meta").wait_for()
-    return answer
-
-
-def shown(page: Any) -> list[str]:
-    """The words of a conversation, without how long each thing took: threads do not keep that."""
-    text = page.locator("[role=log]").inner_text()
-    text = re.sub(r"( · )?\b\d+(\.\d+)? m?s\b|(?<=Thought) for", "", text)
-    return [line.strip() for line in text.split("\n") if line.strip()]
-
-
-def check_axe(page: Any) -> None:
-    """Holds a view against the rules of axe."""
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed (make service installs it)")
-    found = page.evaluate(
-        f"async () => {{ if (!window.axe) {{ const make = new Function({AXE.read_text()!r}); make(); }}"
-        " return (await axe.run()).violations.map(v => [v.id, v.nodes.map(n => n.html.slice(0, 200))]) }"
-    )
-    assert found == []
 
 
 def test_a_trip_with_tools_an_approval_and_another_model(open_page: Any, shoot: Any) -> None:
@@ -327,29 +288,31 @@ def test_all_of_it_by_keyboard(open_page: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_every_view_keeps_axes_rules(open_page: Any, shoot: Any, scheme: str, width: int) -> None:
+def test_every_view_keeps_axes_rules(
+    open_page: Any, shoot: Any, axe: Any, scheme: str, width: int
+) -> None:
     phone = {"has_touch": True, "is_mobile": True} if width < 500 else {}
     page = open_page(
         viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True, **phone
     )
     new_thread(page)
     name = f"{scheme}-{width}"
-    check_axe(page)
+    axe(page)
     shoot(page, f"20-empty-{name}")
     say(page, "Plan my trip")
     page.locator(".ask").wait_for()
-    check_axe(page)
+    axe(page)
     shoot(page, f"21-approval-{name}")
     page.get_by_role("button", name="Approve").click()
     finished(page)
-    check_axe(page)
+    axe(page)
     shoot(page, f"22-answer-{name}")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if width < 500:
         page.get_by_role("button", name="Conversations").click()
         page.locator("aside.open").wait_for()
         time.sleep(0.4)
-        check_axe(page)
+        axe(page)
         shoot(page, f"23-menu-{name}")
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Close").click() if page.locator(
@@ -358,12 +321,12 @@ def test_every_view_keeps_axes_rules(open_page: Any, shoot: Any, scheme: str, wi
     page.locator("a[title='What happened']").last.click()
     page.locator(".span").first.click()
     page.locator(".detail").wait_for()
-    check_axe(page)
+    axe(page)
     shoot(page, f"24-run-{name}")
     page.get_by_role("tab", name="Events").click()
     page.locator(".events tbody tr").first.wait_for()
-    check_axe(page)
+    axe(page)
     page.goto(page.url.partition("#")[0] + "#/runs/")
     page.locator("table.list").wait_for()
-    check_axe(page)
+    axe(page)
     shoot(page, f"25-runs-{name}")

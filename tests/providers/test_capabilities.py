@@ -26,6 +26,7 @@ FOLDERS = (
     "cohere",
     "anthropic",
     "google",
+    "google_interactions",
     "mistral",
     "openai_embeddings",
     "openai_responses",
@@ -34,6 +35,7 @@ VENDORS = {
     ("anthropic", "anthropic"): "anthropic",
     ("google", "google"): "google",
     ("google", "vertex"): "vertex",
+    ("google_interactions", "google"): "google-interactions",
     ("mistral", "mistral"): "mistral",
     ("openai_chat", "openai"): "openai",
     ("openai_embeddings", "openai"): "openai",
@@ -70,6 +72,14 @@ NOT_RECORDED = {
         "speech",
         "transcription",
     },  # an image model that was asked for text
+    "google-interactions": {
+        "vision",
+        "audio",
+        "files",
+        "typed_output",
+        "typed_output_with_tools",
+        "models",
+    },
     "vertex": {"embeddings", "forced_tools", "thinking", "media", "server_tools", "models"},
     "azure": {
         "images",
@@ -293,7 +303,32 @@ def _listed(value):
     return value if isinstance(value, list) else [value] if value else []
 
 
+def shown_by_interactions(exchange):
+    """The same of Google's Interactions API."""
+    request, body = exchange.request or {}, exchange.body.decode()
+    steps = [
+        step
+        for answer in _answers(body)
+        for step in _listed(answer.get("steps") or answer.get("step"))
+    ]
+    kinds = [step["type"] for step in steps]
+    choice = (request.get("generation_config") or {}).get("tool_choice")
+    return {
+        capability
+        for capability, is_shown in {
+            "chat": kinds,
+            "tools": "function_call" in kinds,
+            "parallel_tools": kinds.count("function_call") > 1,
+            "forced_tools": choice == "any" and "function_call" in kinds,
+            "thinking": '"thought_summary"' in body,
+            "server_tools": "google_search_call" in kinds,
+        }.items()
+        if is_shown
+    }
+
+
 LOOKS = {
+    "google_interactions": shown_by_interactions,
     "cohere": shown_by_cohere,
     "google": shown_by_google,
     "ollama_native": shown_by_ollama,

@@ -95,6 +95,22 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
         "GoogleMaps.authConfig",
         "VideoResponseFormat.gcsUri",
     ),
+    "google_interactions": (
+        "request.background",
+        "request.cached_content",
+        "request.continuation_token",
+        "request.environment",
+        "request.previous_interaction_id",
+        "request.webhook_config",
+        "FileCitation",
+        "FileSearch",
+        "MCPServer",
+        "MCPServerToolCallStep",
+        "MCPServerToolResultStep",
+        "Retrieval",
+        "TextResponseFormat.schema_",
+        "VideoResponseFormat.gcs_uri",
+    ),
     "mistral": (
         "request.guardrails",
         "CustomConnector",
@@ -122,6 +138,10 @@ MARKS: Mapping[str, Mapping[str, str]] = {
         "ToolCodeInterpreter.container": "*",
     },
     "google": {"FileData.fileUri": "%", "FunctionResponseFileData.fileUri": "%"},
+    "google_interactions": {
+        **{f"{kind}Content.uri": "%" for kind in ("Audio", "Document", "Image", "Video")},
+        "FunctionResultStep.result": "~",
+    },
     "mistral": {"DocumentURLChunk.document_url": "%", "ResourceChunk.uri": "%", "ResourceLinkChunk.uri": "%"},
 }  # fmt: skip
 """Wire → field → its mark, see `codec.allow_list`."""
@@ -160,6 +180,12 @@ Refusal type=refusal: refusal type
 request: labels model serviceTier store
 Part: thoughtSignature
 """,
+    "google_interactions": """
+FunctionCallStep: signature
+FunctionResultStep: signature
+UserInputStep: content=FunctionResultStep
+TextResponseFormat: schema
+""",
     "mistral": """
 ToolCall: type
 """,
@@ -184,6 +210,12 @@ OPAQUE: Mapping[str, tuple[str, ...]] = {
         "FunctionDeclaration.parameters",
         "FunctionDeclaration.response",
         "GenerationConfig.responseSchema",
+    ),
+    "google_interactions": (
+        "Function.parameters",
+        "ToolSearch.parameters",
+        "FunctionCallStep.arguments",
+        "TextResponseFormat.schema",
     ),
     "ollama": ("Function.parameters",),
 }
@@ -420,6 +452,14 @@ def _google() -> Any:
     return fields, lambda name: name
 
 
+def _google_interactions() -> Any:
+    from google.genai._gaos.types.interactions import CreateModelInteractionParam
+
+    return CreateModelInteractionParam, lambda name: name.removesuffix("Param").removesuffix(
+        "TypedDict"
+    )
+
+
 def _mistral() -> Any:
     from mistralai.client.models import ChatCompletionRequest
 
@@ -447,6 +487,7 @@ _ROOTS: Mapping[str, Callable[[], Any]] = {
     "openai_chat": _openai_chat,
     "openai_responses": _openai_responses,
     "google": _google,
+    "google_interactions": _google_interactions,
     "mistral": _mistral,
     "cohere": _cohere,
     "ollama": _ollama,

@@ -13,11 +13,12 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import cycle
 from pathlib import Path
 
 from support.ports import free_port
 
-__all__ = ["CHROMIUM", "ROOT", "SHOTS", "Relay", "free_port", "served"]
+__all__ = ["CHROMIUM", "ROOT", "SHOTS", "Relay", "free_port", "served", "wait_until_served"]
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -34,25 +35,31 @@ def served(port: int, *keys: str, **environment: str) -> Iterator[str]:
     )
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{url}/page/session").close()
-                break
-            except OSError:
-                if process.poll() is not None:
-                    raise RuntimeError("the server has ended") from None
-                time.sleep(0.1)
+        wait_until_served(url, process)
         yield url
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
 
 
-class Relay:
-    """A port that leads to another one, and can be cut like a cable."""
+def wait_until_served(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Waits until a server answers."""
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(f"{url}/page/session").close()
+            break
+        except OSError:
+            if process.poll() is not None:
+                raise RuntimeError("the server has ended") from None
+            time.sleep(0.1)
 
-    def __init__(self, port: int) -> None:
-        self._target = port
+
+class Relay:
+    """A port that leads to other ones, to each in turn, and can be cut like a cable."""
+
+    def __init__(self, *ports: int) -> None:
+        self._targets = cycle(ports)
+        self._count = len(ports)
         self._is_cut = False
         self._open: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -83,14 +90,25 @@ class Relay:
             if self._is_cut:
                 near.close()
                 continue
-            far = socket.create_connection(("127.0.0.1", self._target))
+            if (far := self._connect()) is None:
+                near.close()
+                continue
             self._open += [near, far]
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
+
+    def _connect(self) -> socket.socket | None:
+        """A connection to the next port that takes one."""
+        for _ in range(self._count):
+            with suppress(OSError):
+                return socket.create_connection(("127.0.0.1", next(self._targets)))
+        return None
 
     def _copy(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
                 sink.sendall(data)
         for held in (source, sink):
+            with suppress(OSError):
+                held.shutdown(socket.SHUT_RDWR)
             held.close()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from sqlalchemy import event
+
 from dragoman import serve
 from dragoman.message import Message, Usage
+from dragoman.sql.prepared import PreparedStatement
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 
@@ -75,17 +78,23 @@ async def usage_of(app: Any, key: str = CI) -> Any:
 
 
 @contextmanager
-def counted_statements(engine: Any) -> Any:
-    """The SQL that an engine executes."""
-    from sqlalchemy import event
-
+def counted_statements(engine: Any) -> Iterator[list[str]]:
+    """The SQL that an engine executes, and all prepared statements."""
     seen: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         seen.append(statement)
 
+    def run(self: Any, connection: Any, compiled: Any, rows: Any) -> Any:
+        if connection.engine is engine:
+            seen.append(compiled.text)
+        return before(self, connection, compiled, rows)
+
+    before = PreparedStatement._run
     event.listen(engine, "before_cursor_execute", note)
+    PreparedStatement._run = run
     try:
         yield seen
     finally:
         event.remove(engine, "before_cursor_execute", note)
+        PreparedStatement._run = before

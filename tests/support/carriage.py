@@ -124,6 +124,7 @@ CARRIED: Mapping[str, frozenset[str]] = {
     "mistral": frozenset(),
     "ollama": _CALLS,
     "cohere": _CALLS,
+    "google_interactions": _CALLS,
     "ag_ui": frozenset(KINDS),
     "a2a": frozenset(KINDS),
     "ai_sdk": frozenset(KINDS) - _MARKS,

@@ -365,6 +365,29 @@ NATIVE: dict[str, list[Any]] = {
             {"role": "user", "content": "So?"},
         ],
     ],
+    "google_interactions": [
+        {"system_instruction": "Be brief.", "input": [
+            {"type": "user_input", "content": [
+                {"type": "text", "text": "See"}, {"type": "image", "data": _IMAGE, "mime_type": "image/png", "resolution": "low"},
+                {"type": "document", "uri": "https://host.test/a.pdf", "mime_type": "application/pdf"},
+                {"type": "audio", "uri": "https://generativelanguage.googleapis.com/v1beta/files/x1", "mime_type": "audio/mpeg"},
+            ]},
+            {"type": "thought", "signature": "signature-foreign-interactions", "summary": [{"type": "text", "text": "Secret hm."}]},
+            {"type": "model_output", "content": [{"type": "text", "text": "I look."}]},
+            {"type": "function_call", "id": "fc_1", "name": "look", "arguments": {"at": "home"}},
+            {"type": "function_call", "id": "fc_2", "name": "hear", "arguments": {}},
+            {"type": "function_result", "call_id": "fc_1", "name": "look", "result": [
+                {"type": "text", "text": "a cat"}, {"type": "image", "data": _IMAGE, "mime_type": "image/png"}
+            ]},
+            {"type": "function_result", "call_id": "fc_2", "name": "hear", "result": "deaf", "is_error": True},
+            {"type": "google_search_call", "id": "gs_1", "arguments": {"queries": ["cat"]}, "signature": "signature-2-foreign-interactions"},
+            {"type": "google_search_result", "call_id": "gs_1", "result": [{"search_suggestions": "<b>cat</b>"}], "signature": "signature-3-foreign-interactions"},
+            {"type": "model_output", "content": [{"type": "text", "text": "A cat.", "annotations": [
+                {"type": "url_citation", "url": "https://host.test", "title": "t", "start_index": 0, "end_index": 5}
+            ]}]},
+            {"type": "user_input", "content": [{"type": "text", "text": "So?"}]},
+        ]},
+    ],
 }  # fmt: skip
 
 

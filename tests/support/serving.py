@@ -33,6 +33,7 @@ ASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "ollama": ("/api/chat", {"messages": [{"role": "user", "content": "Hi."}]}),
     "mistral": ("/mistral/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi."}]}),
     "cohere": ("/v2/chat", {"messages": [{"role": "user", "content": "Hi."}]}),
+    "google_interactions": ("/v1beta/interactions", {"input": "Hi."}),
 }
 """Wire → path and body of a chat, without model and stream."""
 

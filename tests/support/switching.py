@@ -54,6 +54,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "mistral": ("mistral",),
     "ollama": ("ollama_native",),
     "cohere": ("cohere",),
+    "google_interactions": ("google_interactions",),
 }
 """Wire → folders of recorded traffic."""
 

@@ -25,7 +25,7 @@ WIRES = {
     "cohere": "cohere",
     "cohere_v1": "cohere",
     "google": "google",
-    "google_interactions": "google",
+    "google_interactions": "google_interactions",
     "mistral": "mistral",
     "ollama_native": "ollama",
     "ollama_openai": "openai_chat",

@@ -86,7 +86,7 @@ def test_so_does_one_of_somebody_elses(check: testing.BoundCheck) -> None:
         ("openai_chat", "openai_chat"), ("openai_chat", "openai_compatible"), ("openai_chat", "openrouter"),
         ("openai_chat", "together"), ("openai_chat", "ollama_openai"), ("openai_responses", "openai_responses"),
         ("anthropic", "anthropic"), ("google", "google"), ("mistral", "mistral"), ("ollama", "ollama_native"),
-        ("cohere", "cohere"),
+        ("cohere", "cohere"), ("google_interactions", "google_interactions"),
     ],
 )  # fmt: skip
 @pytest.mark.slow

@@ -611,3 +611,9 @@ def facts_of(content: Sequence[Content]) -> tuple[str, str, list[object]]:
     text = "".join(piece.text for piece in content if isinstance(piece, TextPart))
     thinking = "".join(piece.text for piece in content if isinstance(piece, ThinkingPart))
     return text, thinking, [piece.arguments for piece in content if isinstance(piece, ToolCallPart)]
+
+
+def test_two_lists_of_answers_are_told_how_one_is_written() -> None:
+    with pytest.raises(TypeError, match=r"takes one list of answers, but 2 arguments came"):
+        ScriptedModel(["a"], ["b"])  # pyright: ignore
+    assert ScriptedModel(answers=["a"]).answers == ["a"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Citation, Message, TextPart, formats, wires
+from dragoman import Citation, Message, TextPart, ToolCallPart, formats, wires
 from dragoman.codec.citations import MOST, CitedText, find_words, place_citations
 from dragoman.codec.digest import chain_neutral_digests, compute_prefix
 from dragoman.event import Event, PartFinished
@@ -24,10 +24,18 @@ from support.traffic import FOLDER, WIRES, Exchange
 PAGE = Citation("https://a.test/x", "A", 0, 4)
 TEXT = "Üben macht Meister 🎓, sagt man."
 SPAN = Citation("https://b.test", "B", 5, 19)
-CITING = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "cohere")
+CITING = (
+    "openai_chat",
+    "openai_responses",
+    "anthropic",
+    "google",
+    "mistral",
+    "cohere",
+    "google_interactions",
+)
 """Wires whose responses have a place for sources."""
 READING = tuple(name for name in CITING if name != "mistral")
-SPANS = ("openai_chat", "openai_responses", "google", "cohere")
+SPANS = ("openai_chat", "openai_responses", "google", "cohere", "google_interactions")
 """Those that say for which words a source is."""
 
 
@@ -245,10 +253,7 @@ def test_any_citations_are_written_alike_whole_and_streamed(
 def _recordings() -> list[tuple[str, Path]]:
     folders = [folder for folder in FOLDER.glob("*") if WIRES.get(folder.name) in READING]
     return [
-        (WIRES[folder.name], path)
-        for folder in folders
-        if folder.name != "google_interactions"
-        for path in sorted(folder.glob("*.json"))
+        (WIRES[folder.name], path) for folder in folders for path in sorted(folder.glob("*.json"))
     ]
 
 
@@ -269,6 +274,7 @@ def test_recorded_sources_reach_the_clients_of_all_other_apis() -> None:
         if len(messages) != 1 or not pages:
             continue
         read[wire] += 1
+        calls = [part for part in messages[0].content if isinstance(part, ToolCallPart)]
         cut = wires.get(wire).decoder()
         pieces = [cut.feed(exchange.body[at : at + 97]) for at in range(0, len(exchange.body), 97)]
         in_pieces = [event for piece in [*pieces, cut.close()] for event in piece]
@@ -279,6 +285,9 @@ def test_recorded_sources_reach_the_clients_of_all_other_apis() -> None:
                 continue
             told = sources(wires.get(to).load_response(wires.get(to).dump_response(events)))
             assert {citation.url for citation in told if citation.url} == pages, (path.name, to)
+            if to == "openai_chat" and any(call.run_by == "provider" for call in calls):
+                # Its stream tells sources last, when the text before a tool has ended.
+                continue
             stream = wires.get(to).encoder()
             sent = b"".join(map(stream.feed, compact(events))) + stream.close()
             decoder = wires.get(to).decoder()

@@ -1,4 +1,4 @@
-"""All ten wires have the same rooms, and in each room the same names: who knows one finds any job
+"""All eleven wires have the same rooms, and in each room the same names: who knows one finds any job
 in another.
 
 Six rooms are those of every wire. Wires of models have rooms for requests, wires of protocols one
@@ -24,12 +24,12 @@ FAMILY = "chat"
 MESSAGES = "ai_sdk_messages"
 """Messages of a protocol and of formats that keep to it; no wire."""
 DIALECTS = ("openai_chat", "mistral")
-ALONE = ("openai_responses", "anthropic", "google", "ollama", "cohere")
+ALONE = ("openai_responses", "anthropic", "google", "ollama", "cohere", "google_interactions")
 WIRES = (*DIALECTS, *ALONE)
 PROTOCOLS = wires.names("protocol")
 
 SHARED = {"quirks", "messages", "decode", "encode", "errors", "serving"}
-"""What all ten have. `decode_parts` and the like are parts of their room."""
+"""What all have. `decode_parts` and the like are parts of their room."""
 ROOMS = SHARED | {"content", "tools", "settings", "request", "usage"}
 """What every wire of models has."""
 PROTOCOL_ROOMS = SHARED | {"runs"}
@@ -43,6 +43,7 @@ FURTHER: dict[str, set[str]] = {
     "google": {"citations", "embeddings", "images", "keys", "schema", "speech", "transcription"},
     "ollama": {"embeddings", "generate"},
     "cohere": {"citations", "embeddings"},
+    "google_interactions": {"citations", "steps"},
     FAMILY: {"citations", "embeddings", "images", "dialect", "record", "speech", "transcription"},
     "ag_ui": AGENT_ROOMS | {"events"},
     "a2a": AGENT_ROOMS | {"version03", "tasks"},
@@ -121,7 +122,7 @@ def test_every_built_in_wire_is_held_to_its_rooms() -> None:
     assert set(WIRES) == {name for name in wires.names("model") if (FOLDER / name).is_dir()}
     folders = {file.parent.name for file in FOLDER.glob("*/__init__.py")}
     assert folders == {*WIRES, FAMILY, MESSAGES, *PROTOCOLS}
-    assert len([*WIRES, *PROTOCOLS]) == 10
+    assert len([*WIRES, *PROTOCOLS]) == 11
 
 
 @pytest.mark.parametrize("package", [*ALONE, FAMILY])

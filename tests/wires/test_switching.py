@@ -201,7 +201,15 @@ def test_going_on_with_another_and_back_keeps_what_was_signed_byte_exact_and_in_
     assert bool(kept) == (first in SIGNING), "otherwise the test proves nothing"
 
 
-SIGNING = ("anthropic", "cohere", "google", "openai_responses", "mistral", "openai_chat")
+SIGNING = (
+    "anthropic",
+    "cohere",
+    "google",
+    "openai_responses",
+    "mistral",
+    "openai_chat",
+    "google_interactions",
+)
 """The wires whose own conversation holds something signed that goes back."""
 
 

@@ -46,6 +46,7 @@ CARRIED = {
     "openai_responses": {"strict", "defer_loading"},
     "openai_chat": {"strict"},
     "mistral": {"strict"},
+    "google_interactions": {"defer_loading"},
 }
 """What of `FIELDS` each wire has for a closed schema, beside a tool that searches."""
 

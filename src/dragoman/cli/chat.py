@@ -105,7 +105,9 @@ def chat(
     attachment: AttachmentOption = None,
     attachment_type: AttachmentTypeOption = None,
     option: ModelOptionOption = None,
-    temperature: Annotated[float | None, typer.Option(min=0, max=2)] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, max=2, help="How freely to choose words.")
+    ] = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="Most tokens of the answer.")
     ] = None,
@@ -375,6 +377,9 @@ def _load_early(model: str) -> None:
 
     string = parse_model_string(model)
     if string.provider == "local":
+        from dragoman.cli.fetch_model import offer_model
+
+        offer_model(string.chat or "")
         from dragoman.providers.local import preload_model
 
         preload_model(string.chat)

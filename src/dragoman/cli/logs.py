@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from dragoman.cli.fenced_code import extract_code
 from dragoman.cli.prompt_log import ConversationOption, is_logging
 from dragoman.cli.settings import change_settings, expand_alias
 from dragoman.cli.terminal import echo, echo_json, to_one_line
@@ -178,6 +179,9 @@ def list_logs(
     response: Annotated[
         bool, typer.Option("-r", "--response", help="Print only the last answer.")
     ] = False,
+    extract: Annotated[
+        bool, typer.Option("-x", "--extract", help="Print only the last answer's first code block.")
+    ] = False,
     short: Annotated[bool, typer.Option("-s", "--short", help="Print no answers.")] = False,
     usage: Annotated[bool, typer.Option("-u", "--usage", help="Print the tokens, too.")] = False,
     store: StoreOption = None,
@@ -213,8 +217,9 @@ def list_logs(
     if not exchanges:
         echo("note: nothing of this is logged", err=True)
         return 1
-    if response:
-        echo(exchanges[-1].response)
+    if response or extract:
+        text = exchanges[-1].response
+        echo(extract_code(text) if extract else text)
         return 0
     describe = _describe_shortly if short else _describe
     for exchange in exchanges:

@@ -78,6 +78,7 @@ class PromptLog:
         """Writes the messages of a conversation that are not logged yet."""
         if not self._is_on:
             return
+        # /clear begins another conversation.
         if thread_id != self._thread_id:
             self._thread_id, self._count = thread_id, 0
         new = [message for message in history[self._count :] if message.role is not Role.SYSTEM]
@@ -107,6 +108,7 @@ class PromptLog:
             at=time,
             change=ThreadChange(title_if_empty=title, metadata={**UNNAMED}),
         )
+        # Whatever is not simple, and every other database, takes the slow way.
         path = _find_file(self._store)
         if path is not None and save_quickly(path, batch):
             return

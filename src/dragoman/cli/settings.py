@@ -145,6 +145,7 @@ def find_default_model() -> str | None:
 def _follow(model: str, aliases: Mapping[str, str]) -> str:
     """Returns the model at the end of a chain of aliases. Raises `SettingsError` if there is
     none."""
+    # An alias may stand for another one.
     chain = [model]
     while (target := aliases.get(chain[-1])) is not None:
         if target in chain:
@@ -242,7 +243,7 @@ def path() -> None:
 def show_default(
     model: Annotated[
         str | None,
-        typer.Argument(metavar="[MODEL]", help="The new default.", show_default=False),
+        typer.Argument(metavar="MODEL", help="The new default.", show_default=False),
     ] = None,
 ) -> None:
     """Show the model that commands ask without -m, or store another one.

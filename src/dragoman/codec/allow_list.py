@@ -7,6 +7,7 @@ is refused. A tag with a `?` may be absent. Behind a field's name stand:
 
 - `!`: it names an object of an account, so that whatever holds it is refused too
 - `*`: it passes as an object alone; a mere text there would be a name
+- `~`: an object in it, which is in no list, is the client's own and passes whole
 - `%`: it passes as an address of the open web, or as data; other addresses are names in an account
 
 What is refused takes along what it stands in, up to the next element of a list, or the field of the
@@ -25,7 +26,7 @@ from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["AllowList", "ObjectKind", "parse_kinds"]
 
-_MARKS = "!*%"
+_MARKS = "!*%~"
 _ACCOUNT_HOSTS = (
     "generativelanguage.googleapis.com",
     "storage.googleapis.com",
@@ -140,9 +141,10 @@ class AllowList:
         mark, kinds = entry
         if _is_refused(mark, value):
             raise _Refused(path)
-        if kinds:
+        is_free = mark == "~" and isinstance(value, dict)
+        if kinds and not is_free:
             return self._filter_value(kinds, value, path, left_out)
-        return value
+        return cast("Any", value)
 
     def _spell_in(self, fields: JsonMap, key: str) -> str:
         """Returns a key as the allow list's table has it: as it is, or in the table's spelling."""

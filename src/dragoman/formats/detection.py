@@ -167,6 +167,9 @@ def detect_conversation(
     if len(holders) == 1:  # no other format has that field
         _refute_format(elements, holders[0], facts)
         return [Detected(holders[0], facts.layouts[holders[0]].payload(elements, body))]
+    if isinstance(body.get(field), str):  # what stands beside a text tells
+        name = max(holders, key=lambda holder: facts.layouts[holder].evidence(body))
+        return [Detected(name, facts.layouts[name].payload(elements, body))]
     names = [*holders, *(name for name, layout in facts.layouts.items() if layout.fields is None)]
     runs = list(_split_by_format(elements, names if field else [*facts.layouts], facts))
     if not runs:

@@ -71,6 +71,7 @@ def save_quickly(path: Path, batch: Batch) -> bool:
             connection.execute("PRAGMA foreign_keys = ON")
             # Without a commit the connection's end undoes it.
             connection.execute("BEGIN IMMEDIATE")
+            # Tables of another version have other columns.
             if not _is_current(connection) or not _write_batch(connection, batch, parts):
                 return False
             connection.execute("COMMIT")

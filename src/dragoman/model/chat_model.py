@@ -300,11 +300,12 @@ class ChatModel:
 
     def _plan_call(self, request: ModelRequest) -> PlannedCall:
         """Returns what is known of a call before it is made."""
-        provider, name = self.provider.name, self.name
+        provider, name, most = self.provider.name, self.name, request.settings.max_tokens
         return PlannedCall(
             Origin(provider, self.access.endpoint, name),
             partial(request_tokens, request, provider, name),
-            request.settings.max_tokens,
+            # A number below 1 means no limit to some providers.
+            most if most is not None and most > 0 else None,
         )
 
     async def count_tokens(self, request: ModelRequest) -> int | None:

@@ -34,6 +34,7 @@ _NAMES = (
     "openai-responses",
     "anthropic",
     "google",
+    "google-interactions",
     "vertex",
     "azure",
     "azure-responses",

@@ -52,6 +52,7 @@ class CallMeter:
     def _open(self, event: MessageStarted) -> None:
         if event.origin is not None:
             self._origins[event.message_id] = event.origin
+            # A process that hands a run over leaves its open messages behind.
             if len(self._origins) > _MOST_OPEN:
                 del self._origins[next(iter(self._origins))]
 
@@ -68,6 +69,7 @@ class CallMeter:
 
 def add_costs(first: Decimal | None, second: Decimal | None) -> Decimal | None:
     """Returns the sum of two costs; None if one is unknown."""
+    # A sum with an unknown part would be taken for all that was spent.
     if first is None or second is None:
         return None
     return first + second

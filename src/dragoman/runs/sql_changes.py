@@ -235,6 +235,7 @@ def _change_blindly(
         "_token": change.lease.token,
         "_expected": change.expected_offset,
     }
+    # What the calls took is added by the database, so that nobody has to read it before.
     spent = change.spent
     changes = {"_state": change.state, "_end": end, "_calls": spent.calls, "_tokens": spent.tokens}
     values = {**expected, **changes, "_cost": _count_parts(spent.cost)}

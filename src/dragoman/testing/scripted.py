@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from hashlib import sha256
 from itertools import islice
 from threading import Lock
-from typing import Any, Self, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -248,7 +248,23 @@ class ScriptedRecord(Provider, frozen=True, kw_only=True, eq=False):
     """Answers requests. The model makes it, and copies by `msgspec.structs.replace` share it."""
 
 
-class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
+class _OneList(type(ScriptedRecord)):
+    """Says how answers are passed, where the struct itself would speak of positions."""
+
+    # Type checkers read the fields, which this would hide from them.
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *answers: Any, **fields: Any) -> Any:
+            """Makes a scripted model."""
+            if len(answers) > 1:
+                raise TypeError(
+                    f"{cls.__name__} takes one list of answers, but {len(answers)} arguments came: "
+                    f"{cls.__name__}([first, second]); other fields by name"
+                )
+            return super().__call__(*answers, **fields)
+
+
+class ScriptedModel(ScriptedRecord, frozen=True, eq=False, metaclass=_OneList):
     """A model for tests, as a provider's record: `Agent(ScriptedModel(["Hello."]))`. It needs no
     key and no network.
 

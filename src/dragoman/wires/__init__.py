@@ -52,7 +52,16 @@ __all__ = [
     "register",
 ]
 
-_MODELS = ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
+_MODELS = (
+    "openai_chat",
+    "openai_responses",
+    "anthropic",
+    "google",
+    "mistral",
+    "ollama",
+    "cohere",
+    "google_interactions",
+)
 _PROTOCOLS: tuple[str, ...] = ("ag_ui", "a2a", "ai_sdk")
 _CLIENTS = ("ag_ui", "a2a")
 """Protocols whose agents can be asked like models."""

@@ -200,6 +200,54 @@ def test_google(url: str) -> None:
     assert wrong.value.code in (400, 401, 403)
 
 
+def test_google_interactions(url: str) -> None:
+    from google import genai
+    from google.genai import types
+
+    client = genai.Client(api_key=KEY, http_options=types.HttpOptions(base_url=url))
+    asked: Any = {"model": "m", "input": "Hi."}
+    whole = client.interactions.create(**asked)
+    assert whole.status == "completed" and whole.output_text == "Hello."
+    told = list(client.interactions.create(**asked, stream=True))
+    assert told[0].event_type == "interaction.created"
+    assert told[-1].event_type == "interaction.completed"
+    texts = [
+        each.delta.text
+        for each in told
+        if getattr(each, "delta", None) and each.delta.type == "text"
+    ]
+    assert "".join(texts) == "Hello."
+    picture = [
+        {"type": "image", "data": PICTURE, "mime_type": "image/png"},
+        {"type": "text", "text": "What is it?"},
+    ]
+    seen: Any = client.interactions.create(model="m", input=picture)
+    assert seen.output_text == "Hello a picture."
+    tools: Any = [{"type": "function", "name": "get_weather", "parameters": WEATHER}]
+    first = client.interactions.create(**asked, tools=tools)
+    calls = [step for step in first.steps or () if step.type == "function_call"]
+    assert first.status == "requires_action"
+    assert [call.arguments["location"] for call in calls] == ["Oakland", "Rome"]
+    history: Any = [
+        {"type": "user_input", "content": [{"type": "text", "text": "Hi."}]},
+        *[step.model_dump(exclude_none=True) for step in first.steps or ()],
+        *[
+            {
+                "type": "function_result",
+                "call_id": call.id,
+                "name": call.name,
+                "result": f"{at} degrees",
+            }
+            for at, call in enumerate(calls, 20)
+        ],
+    ]
+    last = client.interactions.create(model="m", input=history, tools=tools)
+    assert last.status == "completed" and last.output_text
+    other = genai.Client(api_key="another-key", http_options=types.HttpOptions(base_url=url))
+    with pytest.raises(Exception, match="key"):
+        other.interactions.create(**asked)
+
+
 def test_ollama(url: str) -> None:
     import ollama
 

@@ -68,6 +68,7 @@ class Accounts:
         self._fresh: dict[str, tuple[float, CallerKey | None]] = {}
         self._flushing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._has_written = False
         self.book = UsageBook()
         """Usage that waits to be written; all of it without a database."""
 
@@ -95,6 +96,8 @@ class Accounts:
 
     async def __aenter__(self) -> Self:
         if self.has_database:
+            # Imports SQLAlchemy now, and not during a call.
+            assert self.sql
             self._stopping = asyncio.Event()
             self._flushing = asyncio.create_task(self._keep_flushing(), name="dragoman-usage")
         return self
@@ -184,6 +187,7 @@ class Accounts:
     async def find_valid_key(self, owner: str) -> CallerKey | None:
         """Returns the key of a caller if it may be used, as it was a second ago at most."""
         time = monotonic()
+        # Most callers come again within the second: then their request reads nothing.
         until, key = self._fresh.get(owner, (0.0, None))
         if time >= until:
             key = await self.sql.find_key(owner)
@@ -247,7 +251,7 @@ class Accounts:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), _FLUSH_SECONDS)
             await self._flush()
-            if (today := name_day(self.clock())) != pruned and self._opened is not None:
+            if (today := name_day(self.clock())) != pruned and self._has_written:
                 with suppress(DragomanError):
                     await self.sql.prune(self.clock())
                     pruned = today
@@ -263,6 +267,7 @@ class Accounts:
                 _LOG.warning("usage could not be written: %s", error)
                 self.book.put_back(rows)
 
+        self._has_written = True
         writing = self.sql.write_usage(rows)
         writing.add_done_callback(finish)
         with suppress(DragomanError):

@@ -24,6 +24,7 @@ from dragoman.json_bytes import Json
 from dragoman.serve.http.budget import Budget, format_amount, name_day, name_month
 from dragoman.serve.store.sql_tables import balances, usage
 from dragoman.sql.engine import DIALECTS
+from dragoman.sql.prepared import PreparedStatement
 
 __all__ = ["Balance", "SLOT_SECONDS", "explain_refusal", "read_balance", "reserve", "settle"]
 
@@ -110,6 +111,9 @@ _SETTLE = _make_update(
     }
 )
 
+# Each call with a budget runs both, so they are compiled once.
+_PREPARED_RESERVE, _PREPARED_SETTLE = PreparedStatement(_RESERVE), PreparedStatement(_SETTLE)
+
 
 class Balance(msgspec.Struct, frozen=True):
     """What a caller has spent in the present day and month, and what its calls hold. Dollars in
@@ -138,6 +142,7 @@ class Balance(msgspec.Struct, frozen=True):
 
 
 def _times(now: datetime) -> Json:
+    # Counted from 1970, so that all processes have the same slots.
     slot = int(now.timestamp()) // SLOT_SECONDS
     return {"now_day": name_day(now), "now_month": name_month(now), "now_slot": slot}
 
@@ -164,10 +169,10 @@ def reserve(
     }
     holds = {f"hold_{unit}": amount for unit, amount in amounts.items()}
     values: Json = {"of_owner": owner, **_times(now), **limits, **holds}
-    slot = connection.execute(_RESERVE, values).scalar()
-    if slot is None and _add_row(connection, owner, now):
-        slot = connection.execute(_RESERVE, values).scalar()
-    return read_balance(connection, owner, now) if slot is None else slot
+    booked = _PREPARED_RESERVE.rows(connection, values)
+    if not booked and _add_row(connection, owner, now):
+        booked = _PREPARED_RESERVE.rows(connection, values)
+    return booked[0].slot if booked else read_balance(connection, owner, now)
 
 
 def settle(
@@ -182,7 +187,7 @@ def settle(
     values: Json = {"of_owner": owner, "of_slot": slot, **_times(now)}
     values |= {f"hold_{unit}": amount for unit, amount in holds.items()}
     values |= {f"used_{unit}": amount for unit, amount in used.items()}
-    connection.execute(_SETTLE, values)
+    _PREPARED_SETTLE.rows(connection, values)
 
 
 def _add_row(connection: Connection, owner: str, now: datetime) -> bool:

@@ -76,8 +76,9 @@ class CallerPayer:
     def _find_most(self, planned: PlannedCall) -> dict[str, int]:
         """Returns what a call takes at most, by unit."""
         output_tokens = planned.output_tokens
-        if output_tokens is None or output_tokens < 0:
+        if output_tokens is None:
             output_tokens = _OUTPUT_TOKENS
+        # The estimate may be too low.
         input_tokens = round(_MARGIN * planned.count_input())
         amounts = {"dollars": 0, "tokens": input_tokens + output_tokens}
         if any(budget.unit == "dollars" for budget in self.caller.budgets):
@@ -119,6 +120,7 @@ class CallerPayer:
     ) -> None:
         """Counts what a call took, and releases what it held."""
         now = self._accounts.clock()
+        # Usage is for people and may be late; the balance decides about the next call.
         if spent is not None:
             self.record(origin, spent, now)
         if holds:

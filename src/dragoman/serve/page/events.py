@@ -10,7 +10,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.event import Event, MessageFinished, PartDelta, event_to_json
 from dragoman.serve.page.door import PageRequest, Reply
-from dragoman.serve.page.views import OwnerEvents, cost_of, find_run
+from dragoman.serve.page.views import OwnerEvents, find_run
 
 __all__ = ["show_events"]
 
@@ -62,6 +62,7 @@ def _frame_page(
                 waiting.append(visible.delta)
             else:
                 yield _frame(visible, end)
+                yield _frame_cost(view, visible)
     if last is not None:
         yield _frame_deltas(last, waiting, position + len(page))
 
@@ -91,13 +92,18 @@ def _frame_deltas(last: PartDelta, deltas: Sequence[str | bytes], end: int) -> b
 
 
 def _frame(event: Event, end: int) -> bytes:
-    frame = b"id: %d\ndata: %b\n\n" % (end, event_to_json(event))
-    if isinstance(event, MessageFinished):
-        cost = cost_of(event.origin, event.usage)
-        if cost is not None:
-            data = json_bytes.encode({"message_id": event.message_id, "cost": cost})
-            frame += b"event: cost\ndata: %b\n\n" % data
-    return frame
+    return b"id: %d\ndata: %b\n\n" % (end, event_to_json(event))
+
+
+def _frame_cost(view: OwnerEvents, event: Event) -> bytes:
+    """Returns the frame of what a message cost, after its end."""
+    if not isinstance(event, MessageFinished):
+        return b""
+    cost = view.costs.pop(event.message_id, None)
+    if cost is None:
+        return b""
+    data = json_bytes.encode({"message_id": event.message_id, "cost": cost})
+    return b"event: cost\ndata: %b\n\n" % data
 
 
 async def _list_events(request: PageRequest, start: int) -> Reply:

@@ -177,7 +177,7 @@ async def show_run(request: PageRequest) -> Reply:
     """Answers with a run and its waterfall."""
     call = request.call
     status = await find_run(call, call.parameters["id"])
-    view, waterfall = OwnerEvents(call), Waterfall()
+    view, waterfall = OwnerEvents(call, keeps_prices=True), Waterfall()
     async with aclosing(call.service.runs.stored_events(status)) as pages:
         async for page in pages:
             waterfall.feed(view.feed(page))

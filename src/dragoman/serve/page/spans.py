@@ -76,6 +76,7 @@ class Waterfall:
         model = model_of(row.origin)
         fields: Json = {
             "name": model or "model call",
+            "message_id": row.message_id,
             "model": model,
             "provider": row.origin and row.origin.provider,
             "first": self._count_seconds(row.first_at),

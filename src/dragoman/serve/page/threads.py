@@ -118,6 +118,7 @@ async def _list_logged(call: Call, seen: set[str], most: int) -> list[_Entry]:
     """Returns the conversations of agents without a memory."""
     entries: list[_Entry] = []
     skip, resource = 0, resource_of(call)
+    # A conversation may have many runs, so that a page of runs may hold few of them.
     while statuses := await find_own_runs(call, most=_RUNS_AT_ONCE, skip=skip):
         for status in statuses:
             thread = status.thread_id

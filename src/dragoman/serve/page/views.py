@@ -58,12 +58,16 @@ _replace = msgspec.structs.replace
 class OwnerEvents:
     """The events of a run as its owner gets them: feed it the run's events in order."""
 
-    def __init__(self, call: Call) -> None:
-        """`call`: whose they are."""
+    def __init__(self, call: Call, *, keeps_prices: bool = False) -> None:
+        """`call`: whose they are. `keeps_prices`: what decides a cost stays in the events, for those
+        who show nothing of it but the cost."""
+        self._keeps_prices = keeps_prices
         self._resource = resource_of(call)
         self._working = make_filter(call)
         self._origins: dict[str, Origin | None] = {}
         """Where the open messages come from."""
+        self.costs: dict[str, str | None] = {}
+        """What each message cost that has ended; take it out."""
 
     @property
     def needs_all(self) -> bool:
@@ -78,6 +82,9 @@ class OwnerEvents:
         return [event for event in visible if event is not None]
 
     def _show(self, event: Event) -> Event | None:
+        # The endpoint and the provider's own figure decide a price, and are nothing for the page.
+        if self._keeps_prices and isinstance(event, MessageStarted | MessageFinished):
+            return event
         if isinstance(event, PartStarted | PartFinished):
             # What waits, and what only a provider reads.
             if isinstance(event.part, MarkPart | ProviderPart):
@@ -90,8 +97,9 @@ class OwnerEvents:
             self._origins[event.message_id] = event.origin
             event = _replace(event, origin=_show_origin(event.origin))
         elif isinstance(event, MessageFinished):
-            origin = self._origins.pop(event.message_id, None)
-            event = _replace(event, origin=_show_origin(event.origin or origin))
+            origin = event.origin or self._origins.pop(event.message_id, None)
+            self.costs[event.message_id] = cost_of(origin, event.usage, event.native)
+            event = _replace(event, origin=_show_origin(origin))
         elif isinstance(event, RunError):
             event = _replace(event, error=public(event.error))
         elif is_log_mark(event):
@@ -110,7 +118,9 @@ def _show_origin(origin: Origin | None) -> Origin | None:
 
 def show_messages(call: Call, messages: Sequence[Message]) -> list[Json]:
     """Returns messages as JSON, as their owner gets them, each with its cost."""
-    costs = {message.id: cost_of(message.origin, message.usage) for message in messages}
+    costs = {
+        message.id: cost_of(message.origin, message.usage, message.native) for message in messages
+    }
     visible = fold(OwnerEvents(call).feed(unfold(messages)))
     return [dump_message(message, costs.get(message.id)) for message in visible]
 

@@ -2,9 +2,9 @@
 // site cannot send.
 
 const OWN = { "x-dragoman-page": "1" };
-const MOST_TRIES = 8;
 const FIRST_WAIT = 400;
 const LONGEST_WAIT = 8000;
+const LONGEST_SILENCE = 60_000; // the server says something more often
 
 export class Problem extends Error {
   constructor(message, { status = 0, type = "offline", retryAfter = null } = {}) {
@@ -14,6 +14,7 @@ export class Problem extends Error {
 }
 
 async function problemOf(response) {
+  if (response.status === 401) dispatchEvent(new Event("signed-out"));
   const body = await response.json().catch(() => ({}));
   const error = body.error ?? {};
   return new Problem(error.message ?? `The server answered with status ${response.status}.`, {
@@ -40,7 +41,9 @@ export async function ask(path, { method = "GET", body, signal } = {}) {
 const pause = (milliseconds, signal) =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds);
-    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+    const wake = () => (clearTimeout(timer), resolve());
+    signal?.addEventListener("abort", wake, { once: true });
+    addEventListener("online", wake, { once: true });
   });
 
 // Yields the frames of a stream of Server-Sent Events: {id, event, data}.
@@ -48,7 +51,9 @@ async function* frames(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    // A connection may be gone without a word, as after a sleep of this machine.
+    const timer = setTimeout(() => reader.cancel(), LONGEST_SILENCE);
+    const { done, value } = await reader.read().finally(() => clearTimeout(timer));
     if (done) return;
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();
@@ -84,8 +89,7 @@ export async function* follow(runId, { from = 0, signal, onLost = () => {} } = {
       if (error.name === "AbortError" || isFinal) throw error;
     }
     if (signal?.aborted) return;
-    if (++tries > MOST_TRIES) throw new Problem("The connection was lost and did not come back.");
-    onLost(tries);
+    onLost(++tries);
     await pause(Math.min(FIRST_WAIT * 2 ** (tries - 1), LONGEST_WAIT), signal);
   }
 }

@@ -7,8 +7,10 @@ import { icon } from "./icons.js";
 import { Run } from "./run.js";
 import { Runs } from "./runs.js";
 import { Sidebar, useThreads } from "./sidebar.js";
+import { Usage } from "./usage.js";
 
-const newId = () => crypto.randomUUID();
+// crypto.randomUUID is there only over HTTPS and on this machine.
+const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 const open = (hash) => void (location.hash = hash);
 const newHash = () => `#/chat/${newId()}/new`;
 const openNew = () => open(newHash());
@@ -85,7 +87,13 @@ function App() {
   const isIn = Boolean(session && (session.signed_in || !session.needs_key));
   const threads = useThreads(isIn);
   const load = useCallback(() => ask("/page/session").then(setSession, setProblem), []);
-  useEffect(() => void load(), []);
+  useEffect(() => {
+    load();
+    // A session that has expired, or whose key is gone, asks for a key again.
+    const onSignedOut = () => setSession((before) => before && { ...before, signed_in: !before.needs_key });
+    addEventListener("signed-out", onSignedOut);
+    return () => removeEventListener("signed-out", onSignedOut);
+  }, []);
   useEffect(() => void (isIn && ask("/page/agents").then(setServed, setProblem)), [isIn]);
   useKeys();
   if (problem) {
@@ -98,17 +106,19 @@ function App() {
   const onDeleted = (threadId) => (threadId === id && openNew(), threads.load());
   const onSignOut = () => ask("/page/session", { method: "DELETE" }).finally(() => location.reload());
   const { agents, gateway = [] } = served;
+  const callsTitle = gateway.length ? "Gateway" : "API calls";
   const views = {
     run: () => html`<${Run} key=${id} runId=${id} onMenu=${onMenu} />`,
     runs: () => html`<${Runs} key=${id} threadId=${id} onMenu=${onMenu} />`,
-    calls: () => html`<${Calls} onMenu=${onMenu} />`,
+    calls: () => html`<${Calls} onMenu=${onMenu} title=${callsTitle} />`,
+    usage: () => html`<${Usage} onMenu=${onMenu} />`,
     chat: () =>
       agents.length
         ? html`<${Chat} key=${id} threadId=${id} isNew=${isNew} agents=${agents} agentName=${agentName} onAgent=${setAgentName} onMenu=${onMenu} onChanged=${() => threads.load()} say=${say} />`
-        : html`<${Calls} onMenu=${onMenu} />`,
+        : html`<${Calls} onMenu=${onMenu} title=${callsTitle} />`,
   };
   return html`<button type="button" class="skip" onClick=${() => document.querySelector(".composer textarea, main a, main button")?.focus()}>To the content</button>
-    <${Sidebar} threads=${threads} current=${view === "chat" ? id : ""} isOpen=${isMenuOpen} onClose=${() => setMenuOpen(false)} onNew=${openNew} onDeleted=${onDeleted} session=${session} hasGateway=${gateway.length > 0} onSignOut=${onSignOut} />
+    <${Sidebar} threads=${threads} current=${view === "chat" ? id : ""} isOpen=${isMenuOpen} onClose=${() => setMenuOpen(false)} onNew=${openNew} onDeleted=${onDeleted} session=${session} callsTitle=${callsTitle} onSignOut=${onSignOut} />
     ${(views[view] ?? views.chat)()}
     <div class="hidden" role="status" aria-live="polite">${spoken}</div>`;
 }

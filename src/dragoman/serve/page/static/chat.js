@@ -2,7 +2,7 @@
 import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
 import { ask, follow, path } from "./api.js";
 import { Composer } from "./composer.js";
-import { Conversation } from "./fold.js";
+import { Conversation, FINISHED } from "./fold.js";
 import { visible } from "./format.js";
 import { icon } from "./icons.js";
 import { PlanCard } from "./plan.js";
@@ -10,6 +10,7 @@ import { AnswerTurn, UserTurn } from "./turn.js";
 import { turnsOf } from "./turns.js";
 
 const NEAR = 80; // pixels from the end within which the newest words are kept in sight
+const MOST_RECALLED = 20; // runs of a conversation whose times and losses are looked up
 const SPOKEN = { done: "The answer is complete.", stopped: "Stopped.", waiting: "The agent needs your answer." };
 
 // Draws at most once a frame, however many events come.
@@ -30,6 +31,14 @@ function useConversation(threadId, agent, { isNew, say, onChanged }) {
   const held = useRef({ conversation: null });
   const [thread, setThread] = useState(null);
   const [problem, setProblem] = useState(null);
+  const recall = useCallback(async (conversation, signal) => {
+    const { items } = await ask(`/page/runs?thread_id=${encodeURIComponent(threadId)}`, { signal });
+    const over = items.filter(({ state, run_id }) => state !== "running" && state !== "queued");
+    const look = ({ run_id }) => ask(path`/page/runs/${run_id}`, { signal }).catch(() => null);
+    const runs = await Promise.all(over.slice(0, MOST_RECALLED).map(look));
+    conversation.recall(runs.filter(Boolean));
+    draw();
+  }, [threadId]);
   const watch = useCallback(async (conversation, runId, signal) => {
     const onLost = (tries) => ((conversation.lost = tries), draw());
     try {
@@ -60,9 +69,9 @@ function useConversation(threadId, agent, { isNew, say, onChanged }) {
         watch(conversation, loaded.run.run_id, stop.signal);
       } else if (loaded.run) {
         conversation.runId = loaded.run.run_id;
-        const recall = (run) => (conversation.recall(run), draw());
-        ask(path`/page/runs/${loaded.run.run_id}`, { signal: stop.signal }).then(recall, () => {});
+        if (loaded.run.state === "cancelled") conversation.state = FINISHED.cancelled;
       }
+      if (loaded.messages.length || loaded.run) recall(conversation, stop.signal).catch(() => {});
       draw();
     };
     const empty = { messages: [], pending: [], title: "" };
@@ -78,9 +87,11 @@ function useConversation(threadId, agent, { isNew, say, onChanged }) {
   }, [threadId]);
   const start = async (body, { user = null, cutAt = null } = {}) => {
     const { conversation, stop } = held.current;
+    const { pending } = conversation;
     if (cutAt) conversation.cut(cutAt);
     conversation.begin(null, user);
     history.replaceState(null, "", `#/chat/${encodeURIComponent(threadId)}`);
+    dispatchEvent(new Event("hashchange")); // it is new no more
     draw();
     say("The answer is being written.");
     try {
@@ -89,9 +100,22 @@ function useConversation(threadId, agent, { isNew, say, onChanged }) {
       onChanged();
       await watch(conversation, run_id, stop.signal);
     } catch (error) {
-      if (error.name !== "AbortError") conversation.fail(error);
+      if (error.name === "AbortError") return;
+      conversation.fail(error);
+      // Nothing was begun, so the same is sent again and the questions stay.
+      conversation.unsent = () => start(body, { user, cutAt });
+      conversation.pending = pending;
+      say(`Failed: ${error.message}`);
       draw();
     }
+  };
+  const showEarlier = async (page, onLoaded) => {
+    const { conversation, stop } = held.current;
+    const loaded = await ask(`${path`/page/threads/${threadId}`}?page=${page}`, { signal: stop.signal });
+    onLoaded();
+    conversation.prepend(loaded.messages);
+    setThread((before) => ({ ...before, page, has_more: loaded.has_more }));
+    recall(conversation, stop.signal).catch(() => {});
   };
   const stopRun = () => {
     const { conversation } = held.current;
@@ -99,47 +123,56 @@ function useConversation(threadId, agent, { isNew, say, onChanged }) {
       ask(path`/page/runs/${conversation.runId}/cancel`, { method: "POST" }).catch(() => {});
     }
   };
-  return { conversation: held.current.conversation, thread, problem, start, stopRun };
+  return { conversation: held.current.conversation, thread, problem, start, stopRun, showEarlier, draw };
 }
 
 const Empty = ({ agent, onSend }) => html`<div class="empty">
-  ${icon("mark")}<h2>${visible(agent.title || agent.name)}</h2><p>${visible(agent.description ?? "")}</p>
+  ${icon("mark")}<h2>${visible(agent.title || agent.name)}</h2><p dir="auto">${visible(agent.description ?? "")}</p>
   ${agent.suggestions?.length > 0 && html`<div class="suggestions">${agent.suggestions.map((words) => html`<button type="button" onClick=${() => onSend(words, [])}>${visible(words)}${icon("arrow")}</button>`)}</div>`}
-  ${agent.tools.length > 0 && html`<p class="has">${agent.tools.map((tool) => html`<span class="chip" title=${tool.description}>${icon(tool.approval ? "hand" : "tool")}${visible(tool.name)}</span>`)}</p>`}
+  ${agent.tools.length > 0 && html`<p class="has">${agent.tools.map((tool) => html`<span class="chip" title=${visible(tool.description)}>${icon(tool.approval ? "hand" : "tool")}${visible(tool.name)}</span>`)}</p>`}
 </div>`;
 
 function Title({ thread, threadId, words, agent, onChanged }) {
   const [title, setTitle] = useState(null);
   const [isOpen, setOpen] = useState(false);
+  const [fault, setFault] = useState("");
   const shown = title || thread?.title || words;
   useEffect(() => setTitle(null), [threadId]);
-  useEffect(() => void (document.title = shown ? `${shown.slice(0, 60)} · dragoman` : "dragoman"), [shown]);
+  useEffect(() => void (document.title = shown ? `${visible(shown).slice(0, 60)} · dragoman` : "dragoman"), [shown]);
   const save = async (event) => {
     event.preventDefault();
     const wanted = new FormData(event.target).get("title").trim();
-    if (wanted) setTitle((await ask(path`/page/threads/${threadId}`, { method: "PATCH", body: { title: wanted } })).title);
-    setOpen(false);
-    onChanged();
+    try {
+      if (wanted) setTitle((await ask(path`/page/threads/${threadId}`, { method: "PATCH", body: { title: wanted } })).title);
+      setOpen(false);
+      onChanged();
+    } catch (error) {
+      setFault(error.message);
+    }
   };
   if (isOpen) {
     return html`<form class="rename" onSubmit=${save} onKeyDown=${(event) => event.key === "Escape" && setOpen(false)}>
-      <input name="title" aria-label="Title" maxlength="200" autofocus value=${shown} /><button class="quiet" aria-label="Save the title">${icon("check")}</button></form>`;
+      <input name="title" aria-label="Title" maxlength="200" autofocus value=${shown} /><button class="quiet" aria-label="Save the title">${icon("check")}</button>
+      ${fault && html`<span class="wrong" role="alert">${visible(fault)}</span>`}</form>`;
   }
-  return html`<h1>${visible(shown || agent.title || agent.name)}</h1>
+  return html`<h1 dir="auto">${visible(shown || agent.title || agent.name)}</h1>
     ${agent.titles && shown && html`<button type="button" class="quiet" title="Rename" aria-label="Rename the conversation" onClick=${() => setOpen(true)}>${icon("pen")}</button>`}`;
 }
 
 export function Chat({ threadId, isNew, agents, agentName, onAgent, onMenu, onChanged, say }) {
   const agent = agents.find(({ name }) => name === agentName) ?? agents[0];
-  const { conversation, thread, problem, start, stopRun } = useConversation(threadId, agent.name, { isNew, say, onChanged });
-  const turns = conversation ? turnsOf(conversation) : null;
-  const used = turns?.findLast(({ model }) => model)?.model ?? null;
+  const { conversation, thread, problem, start, stopRun, showEarlier, draw } = useConversation(threadId, agent.name, { isNew, say, onChanged });
+  const { past, live } = conversation ? turnsOf(conversation) : { past: [], live: null };
+  const isEmpty = live?.length === 0 && past.length === 0;
+  const first = past[0] ?? live?.[0];
+  const used = (live?.findLast(({ model }) => model) ?? past.findLast(({ model }) => model))?.model ?? null;
   const [wanted, setWanted] = useState(null);
   const known = agent.models.find(({ name }) => name === used)?.name;
   const model = wanted ?? known ?? agent.models[0]?.name ?? null;
   const schemas = useMemo(() => Object.fromEntries(agent.tools.map((tool) => [tool.name, tool.input_schema])), [agent]);
   const scroller = useRef();
   const [isAway, setAway] = useState(false);
+  const anchor = useRef(null); // pixels below what is seen, while earlier messages come above it
   const state = conversation?.state;
   const isRunning = state === "running";
   useEffect(() => (setWanted(null), setAway(false)), [threadId]);
@@ -147,7 +180,10 @@ export function Chat({ threadId, isNew, agents, agentName, onAgent, onMenu, onCh
     if (thread?.agent && thread.agent !== agent.name && agents.some(({ name }) => name === thread.agent)) onAgent(thread.agent);
   }, [thread]);
   useLayoutEffect(() => {
-    if (scroller.current && !isAway) scroller.current.scrollTop = scroller.current.scrollHeight;
+    const node = scroller.current;
+    if (anchor.current !== null) node.scrollTop = node.scrollHeight - anchor.current;
+    else if (node && !isAway) node.scrollTop = node.scrollHeight;
+    anchor.current = null;
   });
   useEffect(() => {
     const onKey = (event) => event.key === "Escape" && stopRun();
@@ -161,36 +197,50 @@ export function Chat({ threadId, isNew, agents, agentName, onAgent, onMenu, onCh
     const user = { id: "guess", role: "user", content: [...parts, ...(text ? [{ type: "text", text }] : [])] };
     start({ ...choice, ...(text ? { text } : {}), ...(files.length ? { files } : {}) }, { user });
   };
-  const onAnswer = (answer) => start({ ...choice, resume: [answer] });
+  // A run goes on once all its questions are answered.
+  const onAnswer = (answer) => {
+    const { answers, pending } = conversation;
+    answers.set(answer.interrupt_id, answer);
+    if (pending.every(({ id }) => answers.has(id))) start({ ...choice, resume: [...answers.values()] });
+    else draw();
+  };
   const onAgain = () => {
-    const last = turns.findLast(({ role }) => role === "model");
+    if (conversation.unsent) return conversation.unsent();
+    const last = live.findLast(({ role }) => role === "model");
     const isMade = conversation.messages.some(({ id }) => id === last?.id);
-    start({ ...choice, regenerate: isMade ? last.id : "" }, { cutAt: isMade ? last.id : null });
+    return start({ ...choice, regenerate: isMade ? last.id : "" }, { cutAt: isMade ? last.id : null });
   };
   const onScroll = ({ target }) => setAway(target.scrollHeight - target.scrollTop - target.clientHeight > NEAR);
-  let before = null;
+  const onEarlier = async () => {
+    const node = scroller.current;
+    setAway(true);
+    await showEarlier((thread.page ?? 0) + 1, () => (anchor.current = node.scrollHeight - node.scrollTop)).catch(() => {});
+  };
+  // Drawn once: an event of the last answer draws nothing of those before it.
+  const drawn = useMemo(() => past.map((turn) => turn.role === "user" ? html`<${UserTurn} key=${turn.id} turn=${turn} />` : html`<${AnswerTurn} key=${turn.id} turn=${turn} schemas=${schemas} />`), [past, schemas]);
   return html`<main class="chat">
     <header class="top">
       <button type="button" class="quiet phone-only" aria-label="Conversations" onClick=${onMenu}>${icon("menu")}</button>
-      <${Title} thread=${thread} threadId=${threadId} words=${turns?.[0]?.text?.slice(0, 80) ?? ""} agent=${agent} onChanged=${onChanged} />
+      <${Title} thread=${thread} threadId=${threadId} words=${first?.text?.slice(0, 80) ?? ""} agent=${agent} onChanged=${onChanged} />
       <span class="space" />
-      ${agents.length > 1 && html`<label class="picker"><span class="hidden">Agent</span><select value=${agent.name} disabled=${turns?.length > 0} onChange=${(event) => onAgent(event.target.value)}>${agents.map(({ name, title }) => html`<option value=${name}>${title || name}</option>`)}</select>${icon("chevron")}</label>`}
-      ${turns?.length > 0 && html`<a class="quiet" href=${`#/runs/${encodeURIComponent(threadId)}`} aria-label="Runs of this conversation">${icon("runs")}<span class="wide-only">Runs</span></a>`}
+      ${agents.length > 1 && html`<label class="picker"><span class="hidden">Agent</span><select value=${agent.name} disabled=${!isEmpty} onChange=${(event) => onAgent(event.target.value)}>${agents.map(({ name, title }) => html`<option value=${name}>${title || name}</option>`)}</select>${icon("chevron")}</label>`}
+      ${live && !isEmpty && html`<a class="quiet" href=${`#/runs/${encodeURIComponent(threadId)}`} aria-label="Runs of this conversation">${icon("runs")}<span class="wide-only">Runs</span></a>`}
     </header>
     <div class="scroller" ref=${scroller} onScroll=${onScroll}><div class="column" role="log" aria-label="Conversation" aria-live="off" tabindex="0">
       ${problem && html`<div class="failed" role="alert">${icon("warn")}<div><b>${problem.message}</b></div><button type="button" onClick=${() => location.reload()}>Try again</button></div>`}
-      ${!turns && !problem && html`<div class="skeleton" aria-label="Loading"><i /><i /><i /></div>`}
-      ${turns?.length === 0 && html`<${Empty} agent=${agent} onSend=${send} />`}
-      ${turns?.map((turn, n) => {
-        if (turn.role === "user") return html`<${UserTurn} key=${turn.id} turn=${turn} />`;
-        const earlier = before;
-        before = turn.model ?? before;
-        return html`<${AnswerTurn} key=${turn.id} turn=${turn} before=${earlier} isLast=${n === turns.length - 1} isBusy=${isRunning} schemas=${schemas} onAnswer=${onAnswer} onAgain=${onAgain} />`;
-      })}
+      ${!live && !problem && html`<div class="skeleton" aria-label="Loading"><i /><i /><i /></div>`}
+      ${isEmpty && html`<${Empty} agent=${agent} onSend=${send} />`}
+      ${thread?.has_more && html`<button type="button" class="more" onClick=${onEarlier}>Show earlier messages</button>`}
+      ${drawn}
+      ${live?.map((turn, n) =>
+        turn.role === "user"
+          ? html`<${UserTurn} key=${turn.id} turn=${turn} />`
+          : html`<${AnswerTurn} key=${turn.id} turn=${turn} isLast=${n === live.length - 1} isBusy=${isRunning} schemas=${schemas} onAnswer=${onAnswer} onAgain=${onAgain} />`,
+      )}
     </div></div>
     <div class="bottom"><div class="column">
       ${isAway && html`<button type="button" class="newest" aria-label="To the newest" onClick=${() => setAway(false)}>${icon("down")}</button>`}
-      ${turns?.length > 0 && used && known && model !== used && !isRunning && html`<${PlanCard} threadId=${threadId} agent=${agent.name} model=${model} used=${used} onBack=${() => setWanted(null)} />`}
+      ${!isEmpty && used && known && model !== used && !isRunning && html`<${PlanCard} threadId=${threadId} agent=${agent.name} model=${model} used=${used} onBack=${() => setWanted(null)} />`}
       <${Composer} agent=${agent} model=${model} onModel=${setWanted} isRunning=${isRunning} isWaiting=${state === "waiting"} onSend=${send} onStop=${stopRun} threadId=${threadId} />
       <p class="fine">Models make mistakes.${agent.tools.some(({ approval }) => approval) ? html` Tools with ${icon("hand")} ask before they run.` : ""}</p>
     </div></div>

@@ -1,7 +1,7 @@
 // Folds the events of runs into messages, which have the form of stored ones. A conversation that is
 // loaded after some event therefore is the same as one that saw it come.
 
-const FINISHED = { success: "done", pending: "waiting", cancelled: "stopped" };
+export const FINISHED = { success: "done", pending: "waiting", cancelled: "stopped" };
 
 function parse(text) {
   try {
@@ -21,7 +21,10 @@ export class Conversation {
     this.error = null;
     this.began = null;
     this.milliseconds = null;
-    this.losses = []; // what the last run left out, where its messages do not say
+    this.runs = new Map(); // id of a run → milliseconds
+    this.answers = new Map(); // id of an interrupt → the answer that waits for those to the others
+    this.unsent = null; // sends what the server did not get
+    this.epoch = 0; // grows with each change of what was said before the last prompt
     this.lost = 0; // how often the connection was tried again
     this.open = new Map(); // id of a message → the message that is being written
     this.inner = new Set(); // ids of messages of agents in tools
@@ -29,26 +32,48 @@ export class Conversation {
 
   // A run begins: `user` is shown until the run tells the message itself.
   begin(runId, user = null) {
-    Object.assign(this, { runId, state: "running", error: null, pending: [], losses: [], lost: 0, milliseconds: null });
+    Object.assign(this, { runId, state: "running", error: null, pending: [], unsent: null, lost: 0, milliseconds: null });
+    this.answers.clear();
+    for (const call of this.calls.values()) Object.assign(call, { begun: false, progress: null });
     this.began = performance.now();
+    this.messages = this.messages.filter((message) => !message.isGuess);
     if (user) this.messages.push({ ...user, isGuess: true });
   }
 
-  // What a thread does not keep of its last run.
-  recall({ spans, seconds, error }) {
-    this.losses = spans.flatMap(({ losses = [] }) => losses);
-    this.milliseconds = seconds * 1000;
-    if (error) Object.assign(this, { state: "failed", error: { message: error.message, retryAfter: error.own?.retry_after } });
+  // What a thread does not keep of its runs.
+  recall(runs) {
+    const messages = new Map(this.messages.map((message) => [message.id, message]));
+    for (const { run_id, spans, seconds } of runs) {
+      this.runs.set(run_id, seconds * 1000);
+      for (const span of spans) {
+        const message = messages.get(span.message_id);
+        if (message) Object.assign(message, { runId: run_id, losses: span.losses });
+        if (span.edited) this.call(span.call_id).edited = span.edited;
+      }
+    }
+    const { error, run_id } = runs.find(({ run_id }) => run_id === this.runId) ?? {};
+    if (run_id) this.milliseconds = this.runs.get(run_id);
+    if (error) Object.assign(this, { state: "failed", error: { message: error.message, retryAfter: error.retry_after } });
+    this.epoch += 1;
+  }
+
+  // Puts earlier messages before those that are here.
+  prepend(messages) {
+    const known = new Set(this.messages.map(({ id }) => id));
+    this.messages = [...messages.filter(({ id }) => !known.has(id)), ...this.messages];
+    this.epoch += 1;
   }
 
   // Takes back an answer and all behind it.
   cut(messageId) {
     const place = this.messages.findIndex((message) => message.id === messageId);
     if (place >= 0) this.messages.length = place;
+    this.epoch += 1;
   }
 
   fail(error) {
-    Object.assign(this, { state: "failed", error, milliseconds: this.#elapsed() });
+    Object.assign(this, { state: "failed", error });
+    this.#end();
   }
 
   call(id) {
@@ -68,7 +93,7 @@ export class Conversation {
   on_message_started({ message_id: id, role, origin, created_at, turn, losses = [], run_id }) {
     if (run_id && this.runId && run_id !== this.runId) return this.inner.add(id);
     if (role === "user") this.messages = this.messages.filter((message) => !message.isGuess);
-    const message = { id, role, origin, created_at, turn, losses, content: [] };
+    const message = { id, role, origin, created_at, turn, losses, content: [], runId: this.runId };
     this.open.set(id, message);
     this.messages.push(message);
   }
@@ -122,7 +147,8 @@ export class Conversation {
 
   on_run_finished({ outcome = "success", pending = [], run_id }) {
     if (run_id && this.runId && run_id !== this.runId) return;
-    Object.assign(this, { state: FINISHED[outcome], pending, milliseconds: this.#elapsed() });
+    Object.assign(this, { state: FINISHED[outcome], pending });
+    this.#end();
   }
 
   on_run_error({ error, run_id }) {
@@ -131,8 +157,9 @@ export class Conversation {
     this.fail({ message, type, retryAfter: own.retry_after ?? null });
   }
 
-  #elapsed() {
-    return this.began === null ? null : performance.now() - this.began;
+  #end() {
+    this.milliseconds = this.began === null ? null : performance.now() - this.began;
+    this.runs.set(this.runId, this.milliseconds);
   }
 
   #settle(callId) {

@@ -14,7 +14,8 @@ const AGES = [
   [Infinity, "Older"],
 ];
 // Signs that are not seen: they steer terminals, or turn the direction of a text.
-const UNSEEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const UNSEEN =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
 
 export const count = (number) => Number(number ?? 0).toLocaleString("en");
 
@@ -37,7 +38,7 @@ export const clock = (time) => new Date(time).toLocaleString("en-GB", CLOCK);
 
 export const shortModel = (name) => (name ?? "").split(":").at(-1);
 
-const showCode = (sign) => `⟨U+${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+const showCode = (sign) => `⟨U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 export const visible = (text) => String(text ?? "").replace(UNSEEN, showCode);
 
 export const pretty = (value) =>

@@ -6,6 +6,7 @@ const PATHS = {
   arrow: "M5 12h14M13 6l6 6-6 6",
   back: "M19 12H5M11 6l-6 6 6 6",
   bin: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+  chart: "M4 20h16M7 20v-7M12 20V5M17 20v-11",
   check: "m5 12.5 4.5 4.5L19 7.5",
   chevron: "m9 6 6 6-6 6",
   clip: "m20 11-8 8a5 5 0 0 1-7-7l8-8a3.3 3.3 0 0 1 5 5l-8 8a1.7 1.7 0 0 1-2-2l7-7",

@@ -4,7 +4,7 @@ import { ask, path } from "./api.js";
 import { count, duration, money, pretty, shortModel, tokens, visible } from "./format.js";
 import { icon } from "./icons.js";
 import { Events } from "./run_events.js";
-import { Header, STATES } from "./runs.js";
+import { Header, Problem, STATES } from "./runs.js";
 import { Waterfall } from "./waterfall.js";
 
 const ASK_AGAIN = 800; // milliseconds between two looks at a run that goes on
@@ -14,14 +14,21 @@ function useRun(runId) {
   const [problem, setProblem] = useState(null);
   useEffect(() => {
     const stop = new AbortController();
-    const load = () =>
-      ask(path`/page/runs/${runId}`, { signal: stop.signal }).then(
-        (found) => {
-          setRun(found);
-          if (found.state === "running" || found.state === "queued") setTimeout(() => stop.signal.aborted || load(), ASK_AGAIN);
-        },
-        (error) => error.name === "AbortError" || setProblem(error),
-      );
+    const later = (wait) => setTimeout(() => stop.signal.aborted || load(), wait);
+    const load = async () => {
+      const began = performance.now();
+      try {
+        const found = await ask(path`/page/runs/${runId}`, { signal: stop.signal });
+        setRun(found);
+        setProblem(null);
+        // A long run takes long to read: it is asked less often.
+        if (found.state === "running" || found.state === "queued") later(Math.max(ASK_AGAIN, 5 * (performance.now() - began)));
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        setProblem(error);
+        if (error.status !== 404) later(4 * ASK_AGAIN);
+      }
+    };
     load();
     return () => stop.abort();
   }, [runId]);
@@ -84,7 +91,8 @@ export function Run({ runId, onMenu }) {
     event.currentTarget.querySelector(`[data-tab=${next}]`).focus();
   };
   let body = html`<div class="skeleton"><i /><i /><i /></div>`;
-  if (problem) body = html`<div class="empty">${icon("warn")}<h2>${problem.message}</h2><p>Logs are forgotten after a while; the conversation itself is kept.</p></div>`;
+  if (problem?.status === 404) body = html`<div class="empty">${icon("warn")}<h2>${problem.message}</h2><p>Logs are forgotten after a while; the conversation itself is kept.</p></div>`;
+  else if (problem && !run) body = html`<${Problem} problem=${problem} />`;
   else if (run) {
     body = html`<${Facts} run=${run} />
       ${run.error && html`<div class="failed" role="alert">${icon("warn")}<div><b>${visible(run.error.message)}</b></div></div>`}

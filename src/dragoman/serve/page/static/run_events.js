@@ -21,11 +21,13 @@ function Row({ n, event, first }) {
 export function Events({ runId }) {
   const [items, setItems] = useState(null);
   const [end, setEnd] = useState(0);
+  const [next, setNext] = useState(0); // not all events are shown, so that their count does not say it
   const [words, setWords] = useState("");
   const load = async (from) => {
     const found = await ask(`${path`/page/runs/${runId}/events`}?from=${from}&to=${from + PAGE}&format=json`);
     setItems((before) => [...(from ? before : []), ...found.items]);
     setEnd(found.end);
+    setNext(Math.min(from + PAGE, found.end));
   };
   useEffect(() => void load(0).catch(() => setItems([])), [runId]);
   if (!items) return html`<div class="skeleton"><i /><i /></div>`;
@@ -35,6 +37,6 @@ export function Events({ runId }) {
     <table class="list"><thead><tr><th class="number">#</th><th class="number wide-only">at</th><th>type</th><th>what</th></tr></thead>
       <tbody>${shown.map(({ n, event }) => html`<${Row} key=${n} n=${n} event=${event} first=${items[0]?.event.at} />`)}</tbody></table>
     ${!shown.length && html`<p class="none">Nothing is found.</p>`}
-    ${items.length < end && html`<button type="button" class="more" onClick=${() => load(items.length)}>Show more of ${count(end)}</button>`}
+    ${next < end && html`<button type="button" class="more" onClick=${() => load(next)}>Show more of ${count(end)}</button>`}
   </div>`;
 }

@@ -24,17 +24,22 @@ export function useThreads(isIn) {
 
 function Thread({ thread, isCurrent, onOpen, onDeleted }) {
   const remove = async () => {
-    if (!confirm(`Delete “${thread.title}”? It cannot be brought back.`)) return;
-    await ask(path`/page/threads/${thread.id}`, { method: "DELETE" }).catch(() => {});
-    onDeleted(thread.id);
+    if (!confirm(`Delete “${visible(thread.title)}”? It cannot be brought back.`)) return;
+    try {
+      await ask(path`/page/threads/${thread.id}`, { method: "DELETE" });
+      onDeleted(thread.id);
+    } catch (error) {
+      if (error.status === 404) onDeleted(thread.id);
+      else alert(`It was not deleted: ${error.message}`);
+    }
   };
   return html`<li class=${isCurrent ? "current" : ""}>
-    <a href=${`#/chat/${encodeURIComponent(thread.id)}`} aria-current=${isCurrent ? "page" : null} onClick=${onOpen}>${visible(thread.title || "Untitled")}</a>
-    <button type="button" class="quiet" aria-label=${`Delete ${thread.title}`} onClick=${remove}>${icon("bin")}</button>
+    <a href=${`#/chat/${encodeURIComponent(thread.id)}`} aria-current=${isCurrent ? "page" : null} onClick=${onOpen}><bdi>${visible(thread.title || "Untitled")}</bdi></a>
+    <button type="button" class="quiet" aria-label=${`Delete ${visible(thread.title)}`} onClick=${remove}>${icon("bin")}</button>
   </li>`;
 }
 
-export function Sidebar({ threads, current, isOpen, onClose, onNew, onDeleted, session, hasGateway, onSignOut }) {
+export function Sidebar({ threads, current, isOpen, onClose, onNew, onDeleted, session, callsTitle, onSignOut }) {
   const groups = Map.groupBy(threads.items ?? [], ({ updated_at }) => age(updated_at));
   return html`${isOpen && html`<div class="shade" onClick=${onClose} />`}
   <aside class=${isOpen ? "open" : ""} aria-label="Conversations" onKeyDown=${(event) => event.key === "Escape" && onClose()}>
@@ -50,7 +55,8 @@ export function Sidebar({ threads, current, isOpen, onClose, onNew, onDeleted, s
     </nav>
     <footer>
       <a href="#/runs/" onClick=${onClose}>${icon("runs")}All runs</a>
-      ${hasGateway && html`<a href="#/calls/" onClick=${onClose}>${icon("gate")}Gateway</a>`}
+      <a href="#/calls/" onClick=${onClose}>${icon("gate")}${callsTitle}</a>
+      <a href="#/usage/" onClick=${onClose}>${icon("chart")}Usage</a>
       ${session.needs_key && html`<button type="button" class="quiet" onClick=${onSignOut}>Sign out${session.name ? ` (${visible(session.name)})` : ""}</button>`}
     </footer>
   </aside>`;

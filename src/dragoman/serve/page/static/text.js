@@ -11,7 +11,9 @@ const LONG_THOUGHT = 950;
 export function Copy({ text, label = "Copy" }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text).catch(() => {});
+    // There is no clipboard where the page came by plain HTTP from another machine.
+    const isCopied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+    if (!isCopied) return;
     setDone(true);
     setTimeout(() => setDone(false), 1600);
   };
@@ -36,12 +38,12 @@ class Filled extends Component {
   }
   render({ tag }) {
     const ref = (node) => (this.node = node);
-    return tag === "code" ? html`<code ref=${ref} />` : html`<div class="prose" ref=${ref} />`;
+    return tag === "code" ? html`<code ref=${ref} />` : html`<div class="prose" dir="auto" ref=${ref} />`;
   }
 }
 
 const Code = ({ text, language }) => html`<figure class="code">
-  <figcaption><span>${language || "text"}</span><${Copy} text=${text} label="Copy code" /></figcaption>
+  <figcaption><span>${visible(language || "text")}</span><${Copy} text=${text} label="Copy code" /></figcaption>
   <pre tabindex="0"><${Filled} tag="code" text=${text} make=${highlighted} /></pre>
 </figure>`;
 
@@ -65,7 +67,7 @@ export function Thinking({ text, isOpen, milliseconds }) {
   if (isOpen) label = "Thinking";
   return html`<details class="thinking">
     <summary><span class=${isOpen ? "pulse" : ""}>${icon("spark")}</span>${label}${icon("chevron")}</summary>
-    <div class="thought">${visible(text)}</div>
+    <div class="thought" dir="auto">${visible(text)}</div>
   </details>`;
 }
 
@@ -73,7 +75,7 @@ const isPicture = ({ mediaType, data, url }) => /^image\/(png|jpeg|gif|webp)$/.t
 
 export function File({ name, mediaType, data, url }) {
   if (isPicture({ mediaType, data, url })) {
-    return html`<figure class="picture"><img src=${`data:${mediaType};base64,${data}`} alt=${name} loading="lazy" /></figure>`;
+    return html`<figure class="picture"><img src=${`data:${mediaType};base64,${data}`} alt=${visible(name)} loading="lazy" /></figure>`;
   }
   return html`<span class="chip file">${icon("clip")}${visible(name)}</span>`;
 }

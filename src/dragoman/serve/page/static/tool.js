@@ -38,7 +38,7 @@ export function Tool({ block, onAnswer, isBusy }) {
   return html`<div class=${`tool ${state}`}>
     <details open=${state === "failed"}>
       <summary>
-        ${icon(state === "waiting" ? "hand" : "tool")}<b>${visible(name)}</b><span class="line">${firstLine(block)}</span>
+        ${icon(state === "waiting" ? "hand" : "tool")}<b><bdi>${visible(name)}</bdi></b><span class="line">${firstLine(block)}</span>
         <span class="state">${SAID[state]}${block.milliseconds ? ` · ${duration(block.milliseconds)}` : ""}</span>${icon("chevron")}
       </summary>
       <div class="inside">
@@ -49,7 +49,8 @@ export function Tool({ block, onAnswer, isBusy }) {
       </div>
     </details>
     ${progress && state === "running" && html`<${Progress} ...${progress} />`}
-    ${interrupt && onAnswer && html`<${Ask} block=${block} interrupt=${interrupt} onAnswer=${onAnswer} isBusy=${isBusy} />`}
+    ${block.isAnswered && html`<p class="ask">Answered. The run goes on once all questions are.</p>`}
+    ${interrupt && onAnswer && !block.isAnswered && html`<${Ask} key=${interrupt.id} block=${block} interrupt=${interrupt} onAnswer=${onAnswer} isBusy=${isBusy} />`}
   </div>`;
 }
 
@@ -97,7 +98,7 @@ function Ask({ block, interrupt, onAnswer, isBusy }) {
       </div>
     </form>`;
   }
-  return html`<div class="ask" role="group" aria-label=${`Approval of ${block.name}`}>
+  return html`<div class="ask" role="group" aria-label=${`Approval of ${visible(block.name)}`}>
     <p>${visible(message || `The agent wants to run ${block.name} with:`)}</p>
     <dl>${Object.entries(block.arguments ?? {}).map(([name, argument]) => html`<div><dt>${visible(name)}</dt><dd>${cut(pretty(argument), 400)}</dd></div>`)}</dl>
     <div class="buttons">

@@ -9,7 +9,7 @@ const VIEWS = { text: Text, thinking: Thinking, file: File };
 
 export const UserTurn = ({ turn }) => html`<article class="user" aria-label="You">
   ${turn.files.map((file) => html`<${File} ...${file} />`)}
-  ${turn.text && html`<div class="said">${visible(turn.text)}</div>`}
+  ${turn.text && html`<div class="said" dir="auto">${visible(turn.text)}</div>`}
 </article>`;
 
 function Losses({ losses }) {
@@ -45,7 +45,8 @@ function Failure({ error, onAgain }) {
   </div>`;
 }
 
-export function AnswerTurn({ turn, before, isLast, isBusy, onAnswer, onAgain, schemas }) {
+export function AnswerTurn({ turn, isLast, isBusy, onAnswer, onAgain, schemas }) {
+  const { before } = turn; // the model of the answer before
   const hasChanged = before && turn.model && before !== turn.model;
   const isWaiting = turn.state === "running" && !turn.blocks.some(({ kind, isOpen }) => isOpen && kind !== "tool");
   return html`<article class="answer" aria-label="Answer" aria-busy=${turn.state === "running" ? "true" : "false"}>
