@@ -112,6 +112,13 @@ class TimelineRow:
         return self.error is not None or (self.result is not None and self.result.is_error)
 
     @property
+    def cost_text(self) -> str | None:
+        """Returns the US dollars as a plain number."""
+        if self.cost is None:
+            return None
+        return f"{self.cost:f}"
+
+    @property
     def arguments(self) -> Mapping[str, Any] | None:
         """Returns the arguments that the tool ran with, or would."""
         if self.edited is not None or self.call is None:
@@ -124,7 +131,9 @@ def name_model(origin: Origin | None) -> str | None:
     if origin is None:
         return None
     name = origin.served_model or origin.model
-    return f"{origin.provider}:{name}" if name else origin.provider
+    if not name:
+        return origin.provider
+    return f"{origin.provider}:{name}"
 
 
 class Timeline:

@@ -77,7 +77,9 @@ class _Branch:
     @property
     def depth(self) -> int:
         """Returns the number of branches above it."""
-        return 0 if self.above is None else 1 + self.above.depth
+        if self.above is None:
+            return 0
+        return 1 + self.above.depth
 
     @property
     def is_live(self) -> bool:
@@ -305,11 +307,15 @@ def _format_seconds(seconds: float) -> str:
 
 def _format_cost(result: ChatResult[Any]) -> str:
     cost = find_total_cost(result.calls)
-    return "" if cost is None or not result.calls else f"${cost:f}"
+    if cost is None or not result.calls:
+        return ""
+    return f"${cost:f}"
 
 
 def _describe(error: BaseException | None) -> str:
-    return "" if error is None else to_one_line(f"{type(error).__name__}: {error}")
+    if error is None:
+        return ""
+    return to_one_line(f"{type(error).__name__}: {error}")
 
 
 def _join(*facts: str) -> str:
