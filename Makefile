@@ -24,7 +24,7 @@ help:
 	@echo "make lint    ruff, pyright and mypy (of the examples in README and docs too), import-linter"
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
-	@echo "make bench   what the layer costs on every wire (ARGS=\"cohere google\")"
+	@echo "make bench   what the layer costs on every wire, and the charts of docs/performance.md (ARGS=\"cohere google\")"
 	@echo "make docs    build the documentation as a site, with the reference from the docstrings; a dead link fails"
 	@echo "make pages   write the pages of docs/ that are made from the source"
 	@echo "make lock    resolve pyproject.toml into requirements*.lock again"

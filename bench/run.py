@@ -5,7 +5,8 @@
 
 Canned answers come from a server process on a free loopback port. All columns are taken in turn,
 several rounds, and the best of each is shown: times on a shared machine vary, so compare the
-ratios.
+ratios. The numbers stay in `numbers.json`, and the charts of `docs/performance.md` are drawn from
+them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 import aiohttp
 import by_hand
 import canned
+import charts
 import convert
 import official
 import recall
@@ -88,23 +90,27 @@ async def cpu(work: Work, expected: int) -> float:
 
 
 async def show(
-    name: str, expected: int, unit: float, hand: Work, ours: Work, *theirs: Work
+    name: str, expected: int, unit: float, hand: Work, ours: Work, *theirs: Work, table: str
 ) -> None:
-    """A row: the best of several rounds, in which the columns take turns."""
+    """A row: the best of several rounds, in which the columns take turns. It is kept for the
+    charts."""
     columns = (hand, ours, *theirs)
     for work in columns:
         await work()  # warms up
     gc.collect()
     rounds = [[await cpu(work, expected) for work in columns] for _ in range(ROUNDS)]
     floor, layer, *clients = (min(column) * unit for column in zip(*rounds, strict=True))
+    numbers = {"by hand": floor, "dragoman": layer}
+    charts.keep(table, name, numbers | ({"client": clients[0]} if clients else {}))
     row = f"{name:<24}{floor:>10.2f}{layer:>10.2f}{layer / floor:>8.2f} ×"
     print(
         row + "".join(f"{client:>10.1f}{client / layer:>8.1f} ×" for client in clients), flush=True
     )
 
 
-def title(text: str) -> None:
+def title(text: str) -> str:
     print(f"\n{text:<24}{'by hand':>10}{'dragoman':>10}{'':>10}{'client':>10}")
+    return text
 
 
 async def main(base: str, chosen: list[str]) -> None:
@@ -121,18 +127,18 @@ async def main(base: str, chosen: list[str]) -> None:
         )
         return agents[-1]
 
-    title("µs a chunk, in memory")
+    table = title("µs a chunk, in memory")
     for wire in chosen:
         body = b"".join(canned.WIRES[wire](canned.TEXT))
         reads = [body[start : start + READ_BYTES] for start in range(0, len(body), READ_BYTES)]
         columns = (partial(split_by_hand, wire, reads), partial(decoded, wire, reads))
-        await show(wire, chunks, 1e6 / chunks, *columns)
+        await show(wire, chunks, 1e6 / chunks, *columns, table=table)
     async with aiohttp.ClientSession() as session:
 
         def by_loop(wire: str, kind: str) -> Work:
             return partial(count, partial(by_hand.stream, session, wire, f"{base}/{wire}/{kind}"))
 
-        title("µs a chunk, over HTTP")
+        table = title("µs a chunk, over HTTP")
         for wire in chosen:
             client = partial(count, partial(official.STREAMS[wire], f"{base}/{wire}/text"))
             await show(
@@ -142,15 +148,22 @@ async def main(base: str, chosen: list[str]) -> None:
                 by_loop(wire, "text"),
                 partial(through, agent(wire, "text")),
                 client,
+                table=table,
             )
-        title("ms an answer of 3 chunks")
+        table = title("ms an answer of 3 chunks")
         for wire in chosen:
             client = partial(count, partial(official.STREAMS[wire], f"{base}/{wire}/short"))
             await show(
-                wire, 3, 1e3, by_loop(wire, "short"), partial(through, agent(wire, "short")), client
+                wire,
+                3,
+                1e3,
+                by_loop(wire, "short"),
+                partial(through, agent(wire, "short")),
+                client,
+                table=table,
             )
         if "openai_chat" in chosen:
-            title("ms a tool round")
+            table = title("ms a tool round")
             hand = partial(by_hand.tool_round, session, f"{base}/openai_chat/tool")
             await show(
                 "openai_chat",
@@ -158,6 +171,7 @@ async def main(base: str, chosen: list[str]) -> None:
                 1e3,
                 hand,
                 partial(through, agent("openai_chat", "tool", tools=[look])),
+                table=table,
             )
     for used in agents:
         await used.close()
@@ -167,6 +181,7 @@ if __name__ == "__main__":
     wires_chosen = sys.argv[1:] or list(canned.WIRES)
     with serving() as base_url:
         asyncio.run(main(base_url, wires_chosen))
+    charts.write_all()
     convert.table(wires_chosen)
     convert.plain_table(wires_chosen)
     turns.table(wires_chosen, PROVIDERS)

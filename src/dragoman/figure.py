@@ -131,6 +131,7 @@ class _HtmlWriter:
         title = self._safe(shorten(figure.title, _LONGEST_TITLE))
         bad = " bad" if figure.is_bad else ""
         if figure.form == "fold":
+            # A reader sees what is folded without opening it.
             first_line = self._safe(shorten(figure.text, _LONGEST_SUMMARY))
             yield f'<details class="fold{bad}"><summary><b>{title}</b> {first_line}</summary>'
             if figure.text:
@@ -150,6 +151,7 @@ class _HtmlWriter:
             yield "</section>"
 
     def _write_image(self, figure: Figure, title: str) -> str:
+        # SVG is no picture here: it may hold scripts.
         size = len(figure.image)
         fits = _fits(size, self._limits.image) and _fits(size, self._bytes)
         if figure.mime_type not in _PICTURES or not fits:
@@ -165,6 +167,7 @@ class _HtmlWriter:
         text are shown as escapes."""
         bounds = [bound for bound in (self._limits.text, self._characters) if bound is not None]
         most = min([len(text), *bounds])
+        # Counted before escapes, which make a text up to six times as long.
         if self._characters is not None:
             self._characters -= most
         more = len(text) - most
@@ -181,6 +184,7 @@ def draw_tree(figure: Figure) -> Tree:
     from rich.tree import Tree
 
     tree = Tree(_draw_label(figure), guide_style="dim")
+    # Without recursion, and the last branches first: they keep their rows if there are too many.
     waiting, rows_left = [(tree, figure)], _TREE_ROWS
     while waiting:
         branch, whole = waiting.pop()
@@ -204,6 +208,7 @@ def _draw_label(figure: Figure) -> Text:
     elif len(text) > _TREE_TEXT:
         text = f"{text[:_TREE_TEXT]}… {len(text) - _TREE_TEXT:,} more characters"
     pieces = [shorten(figure.title, _LONGEST_TITLE), escape(text)]
+    # A `Text`, since a string would be read as markup.
     style = "red" if figure.is_bad else _TREE_STYLES.get(figure.form, "")
     return Text(" ".join(filter(None, pieces)), style)
 

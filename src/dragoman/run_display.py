@@ -71,6 +71,7 @@ class LiveDrawable(Drawable):
         except Exception as error:  # noqa: BLE001 - a notebook that is gone must not fail the run
             _LOG.warning("a notebook can no longer be drawn in: %s", error)
             self._display = None
+        # The handle would keep the notebook, and a result that is read again would draw again.
         if is_over:
             self._display = None
 

@@ -112,6 +112,13 @@ class TimelineRow:
         return self.error is not None or (self.result is not None and self.result.is_error)
 
     @property
+    def cost_text(self) -> str | None:
+        """Returns the US dollars as a plain number."""
+        if self.cost is None:
+            return None
+        return f"{self.cost:f}"
+
+    @property
     def arguments(self) -> Mapping[str, Any] | None:
         """Returns the arguments that the tool ran with, or would."""
         if self.edited is not None or self.call is None:
@@ -124,7 +131,9 @@ def name_model(origin: Origin | None) -> str | None:
     if origin is None:
         return None
     name = origin.served_model or origin.model
-    return f"{origin.provider}:{name}" if name else origin.provider
+    if not name:
+        return origin.provider
+    return f"{origin.provider}:{name}"
 
 
 class Timeline:
@@ -193,7 +202,8 @@ class Timeline:
     def _begin_run(self, event: RunStarted) -> None:
         parent = event.parent_run_id
         if parent not in self._runs or event.run_id in self._runs:
-            # A run that is told of without the one around it.
+            # The outer run itself, one that goes on in another process, or one that is told of
+            # without the run around it.
             self._runs.setdefault(event.run_id, None)
             return
         outer = self._runs[parent]
@@ -223,6 +233,7 @@ class Timeline:
     def _begin_message(self, event: MessageStarted) -> None:
         if event.candidate or event.role is Role.SYSTEM:
             return
+        # A row of a prompt is listed with its first text.
         row = TimelineRow("user", "user", began_at=event.at, message_id=event.message_id)
         self._messages[event.message_id] = row, event
         if event.role is Role.USER:
@@ -306,6 +317,7 @@ class Timeline:
     def _end_run(self, event: RunFinished) -> None:
         for interrupt in event.pending:
             self._add(TimelineRow("pending", summarize(interrupt)), event.run_id, event.at)
+        # What an agent in a tool took is a part of the sum that the outer run tells.
         row = self._runs.get(event.run_id)
         if row is not None:
             row.ended_at, row.usage = event.at, event.usage

@@ -40,7 +40,9 @@ def draw_row(row: TimelineRow) -> list[str]:
 
 def dump_arguments(row: TimelineRow) -> str:
     """Returns the arguments of a tool as JSON, or an empty text if they are unknown."""
-    return "" if row.arguments is None else format_json(row.arguments)
+    if row.arguments is None:
+        return ""
+    return format_json(row.arguments)
 
 
 def dump_row(row: TimelineRow) -> Json:
@@ -57,7 +59,7 @@ def dump_row(row: TimelineRow) -> Json:
         "model": name_model(row.origin),
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
-        "cost": None if row.cost is None else f"{row.cost:f}",
+        "cost": row.cost_text,
         "retracted": row.retracted,
         "began_at": row.began_at,
         "ended_at": row.ended_at,
@@ -94,7 +96,8 @@ def _draw_model(row: TimelineRow) -> list[str]:
     facts = [row.label, name_model(row.origin) or ""]
     if usage.input_tokens is not None or usage.output_tokens is not None:
         facts.append(f"{usage.input_tokens or 0} → {usage.output_tokens or 0} tokens")
-    facts.append(f"${row.cost:f}" if row.cost is not None else "")
+    if row.cost_text is not None:
+        facts.append(f"${row.cost_text}")
     lines = ["  ".join(to_one_line(fact) for fact in facts if fact)]
     if row.text:
         lines.append(f"  {shorten(row.text)}")

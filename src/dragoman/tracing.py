@@ -77,7 +77,9 @@ class _Branch:
     @property
     def depth(self) -> int:
         """Returns the number of branches above it."""
-        return 0 if self.above is None else 1 + self.above.depth
+        if self.above is None:
+            return 0
+        return 1 + self.above.depth
 
     @property
     def is_live(self) -> bool:
@@ -170,6 +172,7 @@ class _Tracer:
         (title,) = draw_row(TimelineRow("tool", start.call.name, call=start.call))
         branch = _Branch(_Line(title.strip()), self._find(start.run))
         self._tools[id(start)] = branch
+        # The hook runs in the task of the tool, so the runs that it begins find their tool.
         _current.set(branch)
 
     def end_tool(self, end: ToolEnd) -> None:
@@ -184,6 +187,7 @@ class _Tracer:
             outcome = ["asks a person, or was stopped"]
         outcome.append(_format_seconds(end.seconds))
         style = "red" if row.is_bad or end.error is not None else ""
+        # It has lines below it if an agent worked in it.
         if branch.is_listed:
             self._end(branch, _Line(_join(*outcome), style, "└ "))
         else:
@@ -237,6 +241,7 @@ class _Tracer:
 
     def _end(self, branch: _Branch, line: _Line) -> None:
         """Prints the last line of a branch, then what waited for its end."""
+        # A tool may leave a run behind in a task of its own.
         if branch.is_live:
             self._close(branch)
         self._print(branch, line)
@@ -290,6 +295,7 @@ def _open_console(to: Stream | Console | None) -> Console:
 
     from rich.console import Console
 
+    # Tests and programs replace standard error, so it is looked up for each line.
     if isinstance(to, Console):
         return to
     return Console(file=cast("IO[str]", to or sys.stderr), highlight=False)
@@ -301,11 +307,15 @@ def _format_seconds(seconds: float) -> str:
 
 def _format_cost(result: ChatResult[Any]) -> str:
     cost = find_total_cost(result.calls)
-    return "" if cost is None or not result.calls else f"${cost:f}"
+    if cost is None or not result.calls:
+        return ""
+    return f"${cost:f}"
 
 
 def _describe(error: BaseException | None) -> str:
-    return "" if error is None else to_one_line(f"{type(error).__name__}: {error}")
+    if error is None:
+        return ""
+    return to_one_line(f"{type(error).__name__}: {error}")
 
 
 def _join(*facts: str) -> str:

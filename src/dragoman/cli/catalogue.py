@@ -15,6 +15,7 @@ from typing import Annotated, cast
 import msgspec
 import typer
 
+from dragoman.cli.progress import show_progress
 from dragoman.cli.settings import choose_model
 from dragoman.cli.terminal import echo, echo_json, escape
 
@@ -202,6 +203,13 @@ def pull(
     from dragoman.providers.hints import install_command
     from dragoman.providers.local_models import DEFAULT
 
-    echo(local_pull.pull(lambda line: echo(line, err=True), model or DEFAULT))
+    with show_progress("fetching the model") as show:
+
+        def report(line: str) -> None:
+            show(0, line)
+            echo(line, err=True)
+
+        file = local_pull.pull(report, model or DEFAULT)
+    echo(file)
     if find_spec("xllamacpp") is None:
         echo(f"note: what runs it is not installed: `{install_command('xllamacpp')}`", err=True)

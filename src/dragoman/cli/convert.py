@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dragoman.cli.progress import show_progress
 from dragoman.cli.terminal import echo
 from dragoman.json_bytes import Json
 
@@ -233,12 +232,12 @@ def _convert_all(
     try:
         with (
             out,
-            _show_progress(total, quiet=quiet) as show,
+            show_progress("converting", total, quiet=quiet) as show,
             closing(convert_chunks(job, read, jobs)) as done,
         ):
             for chunk, outcome in done:
                 out.add(chunk, outcome)
-                show(chunk.size, out.note.summary)
+                show(chunk.size, f"{out.note.summary.conversations:,} conversations")
                 if outcome.error is not None:
                     # After `add`: the conversations before it are written.
                     raise HistoryError(f"{outcome.error}; --errors skip or collect goes on")
@@ -324,36 +323,6 @@ def _print_note(text: str, *, quiet: bool) -> None:
         echo(text, err=True)
 
 
-@contextmanager
-def _show_progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int, Summary], None]]:
-    """Shows the bar of `dragoman convert` if standard error is a terminal. Yields a function of the
-    bytes read and the summary so far.
-
-    `total`: all bytes, if known.
-    """
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield _show_nothing
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns: list[Any] = [BarColumn(), TextColumn("{task.fields[conversations]:,} conversations")]
-    columns.append(TimeElapsedColumn())
-    if total is not None:
-        columns += [TextColumn("left"), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total, conversations=0)
-        yield lambda size, summary: bar.update(
-            task, completed=size, conversations=summary.conversations
-        )
-
-
 def _format_summary(summary: Summary) -> str:
     """Returns the summary of `dragoman convert`: a line with the numbers of conversations, and a
     table of what was lost."""
@@ -372,7 +341,3 @@ def _format_summary(summary: Summary) -> str:
         rows.append((what, f"{pieces:,}", f"{conversations:,}"))
     width = max(len(row[0]) for row in rows)
     return "\n".join([line, *(f"  {row[0]:<{width}}  {row[1]:>10}  {row[2]:>13}" for row in rows)])
-
-
-def _show_nothing(size: int, summary: Summary) -> None:
-    """Shows nothing."""

@@ -9,14 +9,14 @@ single text. The records at the top define the JSON of the file.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
 
+from dragoman.cli.progress import show_progress
 from dragoman.cli.prompt import read_piped, replace_invalid_text
 from dragoman.cli.settings import expand_alias, find_default_model
 from dragoman.cli.terminal import echo, echo_json
@@ -135,7 +135,7 @@ def create(
     def keep(index: int, batch: Sequence[Vector]) -> None:
         vectors[index : index + len(batch)] = batch
 
-    with _Progress(len(texts)) as progress:
+    with show_progress("embedding", len(texts), unit="chunks") as progress:
         try:
             options: Any = {"dimensions": dimensions, "progress": progress, "keep": keep}
             usage = _run_with_agent(agent, lambda: agent.embed_documents(texts, **options)).usage
@@ -344,27 +344,3 @@ def _print_result(value: object, usage: Usage | None, verbose: bool, indent: int
         from dragoman.cli.screen import format_usage
 
         echo(format_usage(usage), err=True)
-
-
-class _Progress:
-    """Shows the number of finished texts if standard error is a terminal."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._shows = sys.stderr is not None and sys.stderr.isatty()
-
-    def __enter__(self) -> Self:
-        self(0)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._write("")
-
-    def __call__(self, done: int) -> None:
-        """Shows that `done` texts are finished."""
-        self._write(f"embedding: {done} of {self._total} chunks")
-
-    def _write(self, line: str) -> None:
-        if self._shows:
-            sys.stderr.write(f"\r\x1b[2K{line}")
-            sys.stderr.flush()

@@ -6,13 +6,12 @@ is saved before its error is reported.
 
 from __future__ import annotations
 
-import sys
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
+from dragoman.cli.progress import show_progress
 from dragoman.cli.prompt import parse_prompt, read_piped, replace_invalid_text
 from dragoman.cli.save_files import Output, check_output, guess_types, save_files
 from dragoman.cli.settings import choose_model
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from dragoman.result import ChatResult
 
 __all__ = ["generate"]
-
-_SECONDS = 1.0
-"""How often the line of progress changes."""
 
 
 def generate(
@@ -169,7 +165,8 @@ async def _generate(
     failed: DragomanError | None = None
     try:
         async with agent:
-            result = await _ask(agent, content, types, options)
+            with show_progress(f"making {', '.join(types)}, Ctrl-C stops", quiet=json):
+                result = await agent.generate_media(content, mime_types=types, options=options)
     except DragomanError as error:
         if error.result is None:
             raise
@@ -181,29 +178,6 @@ async def _generate(
         raise failed
     if not saved:
         raise _explain_nothing(result, types)
-
-
-async def _ask(
-    agent: Agent[None], content: list[Content], types: list[str], options: dict[str, Any]
-) -> ChatResult[str]:
-    """Sends the prompt of `dragoman generate`, and shows on a terminal for how long that goes
-    on."""
-    from asyncio import create_task, gather, sleep
-
-    async def tick() -> None:
-        while True:
-            progress.show()
-            await sleep(_SECONDS)
-
-    progress = _Progress(", ".join(types))
-    # The task ends with the request, so that none writes over what is printed next.
-    ticking = create_task(tick())
-    try:
-        return await agent.generate_media(content, mime_types=types, options=options)
-    finally:
-        ticking.cancel()
-        await gather(ticking, return_exceptions=True)
-        progress.clear()
 
 
 def _save(
@@ -250,26 +224,3 @@ def _explain_nothing(result: ChatResult[str], types: list[str]) -> Exception:
     if result.finish_reason in refused:
         return ContentRefusedError(f"the provider refuses to make this{quote}")
     return ProviderError(f"the model made no {' or '.join(types)}{quote}")
-
-
-class _Progress:
-    """A line on standard error that says how long it has taken, if that is a terminal."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._began_at = monotonic()
-        self._shows = sys.stderr is not None and sys.stderr.isatty()
-
-    def show(self) -> None:
-        """Shows the seconds so far."""
-        seconds = round(monotonic() - self._began_at)
-        self._write(f"making {self._what}: {seconds} s, Ctrl-C stops")
-
-    def clear(self) -> None:
-        """Removes the line."""
-        self._write("")
-
-    def _write(self, line: str) -> None:
-        if self._shows:
-            sys.stderr.write(f"\r\x1b[2K{line}")
-            sys.stderr.flush()

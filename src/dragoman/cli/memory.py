@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.embed import ModelOption, make_embedder
-from dragoman.cli.terminal import echo, show_progress
+from dragoman.cli.progress import show_progress
+from dragoman.cli.terminal import echo
 from dragoman.cli.threads import open_memory
 
 __all__ = ["index"]
@@ -58,19 +59,18 @@ async def _index(url: str | None, model: str | None, limit: int | None) -> int:
     count = 0
     try:
         async with agent, open_memory(url, embedder=agent) as memory:
-            # In steps, so that progress is seen, and kept where a later step fails.
-            while limit is None or count < limit:
-                step = _STEP if limit is None else min(_STEP, limit - count)
-                embedded = await memory.index(step)
-                count += embedded
-                if embedded < step:
-                    break
-                show_progress(f"{count} texts embedded")
+            with show_progress("embedding", limit, unit="texts") as show:
+                # In steps, so that progress is seen, and kept where a later step fails.
+                while limit is None or count < limit:
+                    step = _STEP if limit is None else min(_STEP, limit - count)
+                    embedded = await memory.index(step)
+                    count += embedded
+                    if embedded < step:
+                        break
+                    show(count)
     except DragomanError:
-        show_progress("")
         if count:
             echo(f"note: {count} texts were embedded before this error, and stay so", err=True)
         raise
-    show_progress("")
     echo(f"{count} texts embedded with {name}")
     return 0

@@ -205,13 +205,15 @@ class TraceStream:
     """Standard error for a trace, which breaks the line of the answer first."""
 
     def __init__(self, before: Callable[[], None]) -> None:
-        """`before`: is called before each piece of text."""
+        """`before`: is called before each piece of text on a terminal."""
         self._before, self._stream = before, sys.stderr
         self.encoding = self._stream.encoding
 
     def write(self, text: str) -> int:
         """Writes a piece of text."""
-        self._before()
+        # A trace in a file does not stand between the lines of the answer.
+        if self._stream.isatty():
+            self._before()
         return self._stream.write(text)
 
     def flush(self) -> None:

@@ -10,6 +10,7 @@ way.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -41,7 +42,7 @@ __all__ = [
     "escape",
     "find_exit_code",
     "print_table",
-    "show_progress",
+    "show_status",
     "to_one_line",
     "report",
 ]
@@ -93,10 +94,10 @@ def print_table(rows: Sequence[Sequence[str]], *, numbers: int = 0) -> None:
         echo("  ".join(cells).rstrip())
 
 
-def show_progress(line: str) -> None:
+def show_status(line: str) -> None:
     """Shows a line on standard error in the place of the last one, if that is a terminal. `""` removes
     it."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty() and "NO_COLOR" not in os.environ:
         sys.stderr.write(f"\r\x1b[2K{escape(line)}")
         sys.stderr.flush()
 

@@ -66,8 +66,7 @@ def write_run(rows: Sequence[TimelineRow], messages: Sequence[Message], title: s
                 took = f"{(row.ended_at - row.began_at).total_seconds():.2f} s"
         usage = row.usage or Usage()
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        cost = "" if row.cost is None else f"{row.cost:f}"
-        cells = (begin, took, f"{tokens:,}" if tokens else "", cost)
+        cells = (begin, took, f"{tokens:,}" if tokens else "", row.cost_text or "")
         text = dump_arguments(row) if row.category == "tool" else ""
         retracted = "" if row.retracted is None else f" (taken back: {row.retracted})"
         bad = ' class="bad"' if row.is_bad else ""

@@ -21,7 +21,7 @@ import typer
 
 from dragoman.cli.agents import check_agents, check_names, load_targets, prepare_agent
 from dragoman.cli.run_log import EngineOption, LogOption, open_shared_log
-from dragoman.cli.terminal import DirectoryOption, echo, show_progress
+from dragoman.cli.terminal import DirectoryOption, echo, show_status
 from dragoman.errors import DragomanError
 from dragoman.json_bytes import JsonMap
 
@@ -191,7 +191,7 @@ def _show_warnings() -> Generator[None]:
         shown_at[line] = monotonic()
         if len(shown_at) > _MOST_LINES:
             del shown_at[next(iter(shown_at))]
-        show_progress("")
+        show_status("")
         echo(line, err=True)
 
     log_to(LoggingOptions("WARNING", write=write))
@@ -243,7 +243,7 @@ async def _work(
             finally:
                 task.cancel()
                 await asyncio.wait([task])
-        show_progress("")
+        show_status("")
         if not task.cancelled():
             task.result()
 
@@ -271,4 +271,4 @@ class _Progress:
         line = f"{len(self._runs.driven)} runs driven, {done} done, {failed} failed"
         if is_stopping:
             line += "; they are handed over, Ctrl-C again does it at once"
-        show_progress(line)
+        show_status(line)

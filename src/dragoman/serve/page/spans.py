@@ -81,7 +81,7 @@ class Waterfall:
             "provider": row.origin and row.origin.provider,
             "first": self._count_seconds(row.first_at),
             "usage": _dump_usage(row.usage),
-            "cost": None if row.cost is None else f"{row.cost:f}",
+            "cost": row.cost_text,
             "finish_reason": row.finish_reason,
             "losses": [dump_loss(loss) for loss in row.losses],
         }
