@@ -438,7 +438,7 @@ def test_what_the_library_calls_arguments_has_its_own_words_here(
     code, _, err = cli(*command)
     assert code == 4
     assert re.search(
-        r"_API_KEY is required for .* provider: run dragoman keys set, or set this environment variable( or [A-Z_]+)? \(",
+        r"(\w+_API_KEY) is required for .* provider: run dragoman keys set \1, or set this environment variable( or [A-Z_]+)? \(",
         err,
     ), err
     assert "api_key" not in err

@@ -116,10 +116,6 @@ EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
 counts."""
 
 _OPTION_NAMES = (
-    (
-        ": set this environment variable",
-        ": run dragoman keys set, or set this environment variable",
-    ),
     (", or pass api_key=", ""),
     ("pass base_url=", "give --base-url"),
     ("(auth=)", "(--key)"),
@@ -128,6 +124,7 @@ _OPTION_NAMES = (
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in shells: 128 plus the number of the signal."""
+_NO_KEY = re.compile(r"^(\w+)( is required for .*?: )(?=set this environment variable)")
 _NO_COMMAND = re.compile(r"No such command ['\"](.*?)['\"]", re.DOTALL)
 
 
@@ -143,6 +140,7 @@ def report(error: Exception) -> None:
     text = error.format_message() if isinstance(error, TyperException) else str(error)
     for argument, option in _OPTION_NAMES:
         text = text.replace(argument, option)
+    text = _NO_KEY.sub(r"\1\2run dragoman keys set \1, or ", text)
     if (unknown := _NO_COMMAND.match(text)) is not None and "did you mean" not in text.lower():
         text = f'{text.rstrip(".")}; a prompt of one word is dragoman chat "{unknown[1]}"'
     context = getattr(error, "ctx", None)
