@@ -8,8 +8,17 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Interrupt, Message, RunRequest, ToolCallPart, ToolContext, fold, tool
-from dragoman.cli import ask_user
+from dragoman import (
+    Agent,
+    Interrupt,
+    Message,
+    RunRequest,
+    ToolCallPart,
+    ToolContext,
+    fold,
+    pending_text,
+    tool,
+)
 from dragoman.errors import ResumeError
 from dragoman.event import STEP_DONE, Event, PartFinished, RunFinished, is_calls_begun, is_log_mark
 from dragoman.interrupt import Resume
@@ -278,5 +287,5 @@ def test_a_doubt_goes_through_the_agent_protocols() -> None:
 
 
 def test_a_doubt_is_put_into_words() -> None:
-    assert "may have been run already" in ask_user.summarize(DOUBT)
+    assert "may have been run already" in pending_text.summarize(DOUBT)
     assert "a decision about write" in server_forms.summarize(DOUBT)

@@ -57,6 +57,11 @@ RICH: dict[str, list[dict[str, Any]]] = {
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"},
         {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c1", "output": "done"},
         {"type": "mcp_approval_response", "approval_request_id": "a", "approve": True}]}],
+    "google_interactions": [{"model": "m", "system_instruction": "Be brief.", "tools": [{"type": "function", "name": "look", "parameters": WEATHER}],
+        "generation_config": {"temperature": 1}, "response_format": WEATHER, "input": [
+        {"type": "user_input", "content": [{"type": "text", "text": "Hi."}, {"type": "image", "mime_type": "image/png", "data": "iVBORw0KGgo="}]},
+        {"type": "thought", "signature": "c2ln"}, {"type": "function_call", "id": "c1", "name": "look", "arguments": {"at": "home"}},
+        {"type": "function_result", "call_id": "c1", "name": "look", "result": "done"}]}],
 }  # fmt: skip
 SECRETS = (b"upstream-key", b"in-the-system-text", b"Traceback", b"/dragoman/")
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -39,7 +39,7 @@ _SHORT = 100
 _LONGEST_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class LoggedPrompt(msgspec.Struct, frozen=True):
+class LoggedPrompt(NamedTuple):
     """A prompt and what answered it."""
 
     thread: Thread

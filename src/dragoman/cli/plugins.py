@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-import msgspec
 import typer
 
 from dragoman.cli.terminal import echo, echo_json
@@ -41,7 +40,7 @@ Empty: none."""
 _Loaders = Literal["template_loaders", "fragment_loaders"]
 
 
-class Plugin(msgspec.Struct, frozen=True, kw_only=True):
+class Plugin(NamedTuple):
     """What a distribution adds to the command line."""
 
     tools: Sequence[Tool | Callable[..., Any]] = ()

@@ -102,7 +102,7 @@ def proxy(
     dragoman proxy report                      what of them dragoman does not know
 
     \b
-    A program finds the proxy by the variables that the official clients read. RecordingIndex hold no
+    A program finds the proxy by the variables that the official clients read. Recordings hold no
     keys. Only this machine reaches it. Its page shows the recordings in a browser.
     """
     if context.invoked_subcommand is not None:

@@ -25,7 +25,7 @@ from dragoman.transport.retry import RETRY_STATUSES
 __all__ = ["Nearest", "Recording", "RecordingIndex", "load_recording", "path_key"]
 
 _MOST_COMPARED = 200
-"""RecordingIndex that are compared with a request that none of them answers, the newest."""
+"""Recordings that are compared with a request that none of them answers, the newest."""
 
 
 class Recording(NamedTuple):

@@ -1,4 +1,4 @@
-"""RecordingIndex as JSON, for the command line and the page: in a list, and one with what its answer
+"""Recordings as JSON, for the command line and the page: in a list, and one with what its answer
 decodes to."""
 
 from __future__ import annotations
