@@ -64,8 +64,6 @@ NOT_DECLARED = {
 """Seen in traffic, and not declared because it does not hold of the provider's usual models,
 streamed."""
 NOT_RECORDED = {
-    # typed by google-genai
-    "google-interactions": {"models", "typed_output", "vision", "audio", "files"},
     "anthropic": {"media"},  # code that ran and wrote no file
     "openai": {"images", "speech", "transcription"},
     "google": {
