@@ -77,7 +77,6 @@ NOT_RECORDED = {
         "audio",
         "files",
         "typed_output",
-        "typed_output_with_tools",
         "models",
     },
     "vertex": {"embeddings", "forced_tools", "thinking", "media", "server_tools", "models"},
