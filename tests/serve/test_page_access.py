@@ -13,6 +13,7 @@ from dragoman.request import RunRequest
 from dragoman.serve import Caller, Key
 from dragoman.serve.core.service import JOBS
 from dragoman.serve.page.door import PageEndpoint
+from dragoman.serve.page.routes import SECRET_VARIABLE
 from support.asgi import exchange
 from support.page import HEADER, Page, page_app
 
@@ -191,6 +192,24 @@ async def test_a_key_becomes_a_cookie_and_ends_with_it(app: Any) -> None:
     for broken in (token[:-8] + "AAAAAAAA", token[1:], "", "x" * 5000, token + "; dragoman_page="):
         page = Page(app, {"cookie": f"dragoman_page={broken}"})
         assert (await page("GET", "/page/threads")).status == 401
+
+
+async def test_where_a_function_knows_the_keys_a_secret_lets_servers_read_each_others_cookies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`serve --processes` gives its processes one."""
+
+    async def auth(presented: Any) -> Caller | None:
+        return Caller("one", "one") if ONE in presented else None
+
+    statuses: list[int] = []
+    for secret in ("s" * 64, ""):
+        monkeypatch.setenv(SECRET_VARIABLE, secret)
+        made, other = page_app(auth=auth), page_app(auth=auth)
+        signed = await sign_in(made, ONE)
+        for app in (made, other):
+            statuses.append((await Page(app, signed.headers)("GET", "/page/agents")).status)
+    assert statuses == [200, 200, 200, 401]
 
 
 async def test_a_cookie_expires_and_holds_in_another_process() -> None:

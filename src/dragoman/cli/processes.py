@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import socket
 import sys
 from collections.abc import Sequence
@@ -27,11 +29,14 @@ def run_processes(
     from dragoman.http_server.listener import open_listener, run_in_loop, server_url
     from dragoman.http_server.supervisor import Supervisor
     from dragoman.serve.http.counts import COUNT_BYTES
+    from dragoman.serve.page.routes import SECRET_VARIABLE
 
     if not hasattr(socket, "send_fds"):
         raise typer.BadParameter(
             "several processes need Linux, macOS or another Unix", param_hint="--processes"
         )
+    # Who signed in on the page with one process is known to all.
+    os.environ.setdefault(SECRET_VARIABLE, secrets.token_hex(32))
     # Modules are looked up as in this process, which does not begin in the working directory.
     command = [sys.executable, "-P", "-m", "dragoman", *arguments]
 

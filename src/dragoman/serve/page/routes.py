@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 from hashlib import blake2b
-from os import urandom
 
 from starlette.routing import Route
 
@@ -20,7 +20,11 @@ from dragoman.serve.page.session import PageSessions
 from dragoman.serve.page.threads import delete_thread, list_threads, rename_thread, show_thread
 from dragoman.serve.page.usage import show_usage
 
-__all__ = ["page_routes"]
+__all__ = ["SECRET_VARIABLE", "page_routes"]
+
+SECRET_VARIABLE = "DRAGOMAN_PAGE_SECRET"
+"""Environment variable with a secret by which servers read each other's cookies where they know no
+keys beforehand. `serve --processes` gives its processes one."""
 
 
 def page_routes(service: Service, auth: Auth) -> list[Route]:
@@ -78,14 +82,19 @@ def _dump_session(sessions: PageSessions, request: PageRequest) -> dict[str, obj
 
 def _make_sessions(service: Service, auth: Auth) -> PageSessions:
     """Returns the sessions of a server's page. Processes with the same keys read each other's
-    cookies; where a function knows the keys, each process reads its own alone."""
+    cookies; where a function or the database knows the keys, those with the same secret."""
     sealer = None
     if service.has_keys:
         # cryptography, which only servers with keys need
         from dragoman.serve.seals.token_encryption import Sealer
 
         digest = blake2b(digest_size=32, person=b"dragoman-page")
-        for secret in list_secrets(auth) or [urandom(32)]:
+        for secret in list_secrets(auth) or [_read_secret()]:
             digest.update(blake2b(secret, digest_size=32).digest())
         sealer = Sealer([digest.digest()], purpose="page session")
     return PageSessions(lambda: service.authenticate, sealer, service.clock)
+
+
+def _read_secret() -> bytes:
+    """Returns the secret of the environment, or a new one."""
+    return os.environ.get(SECRET_VARIABLE, "").encode() or os.urandom(32)
