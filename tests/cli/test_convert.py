@@ -288,3 +288,43 @@ def test_without_a_target_it_says_what_is_missing(cli: Cli) -> None:
     code, _, err = cli("convert", "chats.jsonl")
     assert code == 2
     assert one_line(err, "--to", "give a format, or the model")
+
+
+def test_a_training_line_holds_messages_and_tools_alone(cli: Cli, file: Any) -> None:
+    look = {"name": "look", "parameters": {"type": "object"}}
+    tool = {"type": "function", "function": look}
+    body = {"model": "gpt-5", "temperature": 0.5, "messages": HI, "tools": [tool]}
+    source = file(lines(HI, body))
+    command = ("convert", source, "-q", "--shape", "training")
+    openai = values(cli(*command, "-m", "openai:gpt-4o")[1])
+    assert openai == [{"messages": HI}, {"messages": HI, "tools": [tool]}]
+    (_, claude) = values(cli(*command, "-m", "anthropic:claude-x")[1])
+    assert set(claude) == {"messages", "tools"}
+    system = {"max_tokens": 9, "system": "Be short.", "messages": HI}
+    kept = file(lines(system), "b.jsonl")
+    command = ("convert", kept, "-q", "-f", "anthropic", "--shape", "training")
+    assert values(cli(*command, "-t", "anthropic")[1]) == [{"system": "Be short.", "messages": HI}]
+    assert set(values(cli(*command, "-t", "google")[1])[0]) == {"contents", "systemInstruction"}
+    (row,) = values(cli(*command, "-t", "sharegpt", "--keep", "max_tokens")[1])
+    assert set(row) == {"conversations", "max_tokens"}
+
+
+def test_conversations_without_an_answer_are_left_out_on_demand(
+    cli: Cli, file: Any, tmp_path: Path
+) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    calls = [HI[0], {"role": "assistant", "tool_calls": [call]}]
+    result = [*calls, {"role": "tool", "tool_call_id": "c", "content": "4"}]
+    source, report = file(lines(HI, HI[:1], calls, result, [])), tmp_path / "report.jsonl"
+    command = ("convert", source, "-t", "openai_chat", "-f", "openai_chat")
+    code, out, err = cli(*command, "--answered", "--report", str(report))
+    assert (code, values(out)[0], len(values(out))) == (0, HI, 2)
+    assert err == "2 of 5 conversations written; 3 left out without an answer at the end\n"
+    reported = values(report.read_text())
+    assert [(each["conversation"], each["written"]) for each in reported] == [
+        (2, False),
+        (4, False),
+        (5, False),
+    ]
+    assert reported[0]["problems"][0]["error"] == "its last message is no answer"
+    assert len(values(cli(*command, "-q")[1])) == 5

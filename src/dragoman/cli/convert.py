@@ -72,9 +72,18 @@ def convert(
         ),
     ] = None,
     shape: Annotated[
-        Literal["auto", "list", "body"],
-        typer.Option(help="Write lists of messages, or bodies with one; auto keeps the shape."),
+        Literal["auto", "list", "body", "training"],
+        typer.Option(
+            help="Write lists of messages, bodies with one, or for fine-tuning bodies with messages "
+            "and tools alone, without model and settings; auto keeps the shape."
+        ),
     ] = "auto",
+    answered: Annotated[
+        bool,
+        typer.Option(
+            "--answered", help="Leave out conversations whose last message is not an answer."
+        ),
+    ] = False,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -120,6 +129,7 @@ def convert(
     dragoman convert train.jsonl --to anthropic -o claude.jsonl
     dragoman convert chat.json --from langchain --to openai_chat --shape body
     zcat logs.gz | dragoman convert --to google --errors skip --report lost.jsonl > gemini.jsonl
+    dragoman convert chats.jsonl -m openai:gpt-4o --shape training --answered -o train.jsonl
     dragoman convert big.jsonl.gz -t sharegpt -o big.sharegpt.jsonl.gz --keep id
     dragoman convert big.jsonl.gz -t sharegpt -o big.sharegpt.jsonl.gz --keep id --resume
 
@@ -154,6 +164,7 @@ def convert(
         errors=errors,
         place="body" if keep and shape == "auto" else shape,
         keep=tuple(keep or ()),
+        answered=answered,
         reports=report is not None,
         packs=output.endswith(".gz"),
     )
@@ -328,6 +339,8 @@ def _format_summary(summary: Summary) -> str:
     table of what was lost."""
     written = summary.conversations - summary.left_out
     parts = [f"{written:,} of {summary.conversations:,} conversations written"]
+    if summary.unanswered:
+        parts.append(f"{summary.unanswered:,} left out without an answer at the end")
     if summary.unreadable:
         parts.append(f"{summary.unreadable:,} could not be read completely")
     if summary.lossy:

@@ -23,7 +23,13 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Problem
 from dragoman.errors import DragomanError, HistoryError
-from dragoman.formats.conversion import Converted, convert, decode_line, place_in_body
+from dragoman.formats.conversion import (
+    Converted,
+    convert,
+    decode_line,
+    keep_training_fields,
+    place_in_body,
+)
 from dragoman.json_bytes import Json
 from dragoman.message import Origin
 
@@ -39,7 +45,8 @@ __all__ = [
 ]
 
 Errors = Literal["raise", "skip", "collect"]
-Place = Literal["auto", "list", "body"]
+Place = Literal["auto", "list", "body", "training"]
+_BODIES = ("body", "training")
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -59,9 +66,12 @@ class Job(msgspec.Struct, frozen=True):
     """What to do if a part of a conversation cannot be read: stop, leave the conversation out, or
     write the rest of it."""
     place: Place = "auto"
-    """Write lists of messages alone (`list`), in a body (`body`), or as in the input (`auto`)."""
+    """Write lists of messages alone (`list`), in a body (`body`), in a body with nothing but messages
+    and tools (`training`), or as in the input (`auto`)."""
     keep: tuple[str, ...] = ()
     """Fields of a body to copy."""
+    answered: bool = False
+    """True to leave out conversations whose last message is no answer."""
     reports: bool = False
     """True to report losses and problems one by one."""
     packs: bool = False
@@ -75,6 +85,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Conversations of the input."""
     left_out: int = 0
     """Conversations that were not written."""
+    unanswered: int = 0
+    """Those of them that were left out because they end without an answer."""
     unreadable: int = 0
     """Conversations with something unreadable."""
     lossy: int = 0
@@ -91,6 +103,7 @@ class Summary(msgspec.Struct, frozen=True):
         return Summary(
             self.conversations + other.conversations,
             self.left_out + other.left_out,
+            self.unanswered + other.unanswered,
             self.unreadable + other.unreadable,
             self.lossy + other.lossy,
             lost,
@@ -125,6 +138,9 @@ class ConvertedChunk(msgspec.Struct, frozen=True):
     """Why the next conversation stops the conversion."""
 
 
+_UNANSWERED = Problem(-1, None, "its last message is no answer")
+
+
 def convert_chunk(job: Job, chunk: InputChunk) -> ConvertedChunk:
     """Converts the conversations of a chunk in order, up to one that stops the conversion."""
     output: list[bytes] = []
@@ -153,6 +169,12 @@ def convert_chunk(job: Job, chunk: InputChunk) -> ConvertedChunk:
             raised.__traceback__ = None
             value, conversion, problems = None, None, [Problem(-1, None, raised.message)]
         last = number
+        if job.answered and conversion is not None and not conversion.answered:
+            summary += Summary(1, left_out=1, unanswered=1, unreadable=int(bool(problems)))
+            if job.reports:
+                problems = [*problems, _UNANSWERED]
+                report.append(_format_report(chunk.name, number, None, [], problems))
+            continue
         losses: list[Json] = []
         if conversion is not None:
             losses = _losses_to_json(conversion, job)
@@ -173,8 +195,10 @@ def _format_line(conversion: Converted, value: Any, job: Job) -> bytes:
     payload = place_in_body(
         conversion.payload,
         job.to,
-        in_body=job.place == "body" or (job.place == "auto" and conversion.field != ""),
+        in_body=job.place in _BODIES or (job.place == "auto" and conversion.field != ""),
     )
+    if job.place == "training":
+        payload = keep_training_fields(payload, job.to)
     row = if_object(value)
     if copied := {key: row[key] for key in job.keep if key in row}:
         payload = {**copied, **payload}
@@ -205,10 +229,10 @@ def _summarize_conversation(
     """Returns the numbers of one converted conversation for the summary."""
     return Summary(
         1,
-        int(conversion is None),
-        int(bool(problems)),
-        int(bool(lost)),
-        {what: (lost.count(what), 1) for what in set(lost)},
+        left_out=int(conversion is None),
+        unreadable=int(bool(problems)),
+        lossy=int(bool(lost)),
+        lost={what: (lost.count(what), 1) for what in set(lost)},
     )
 
 

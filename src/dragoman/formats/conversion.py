@@ -28,7 +28,7 @@ from dragoman.formats.detection import (
 from dragoman.formats.registry import get, layout
 from dragoman.json_bytes import Json, replace_halves
 from dragoman.loss import Loss, Lost
-from dragoman.message import Message, Origin
+from dragoman.message import Message, Origin, Role
 from dragoman.request import ModelRequest
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "check_version",
     "convert",
     "decode_line",
+    "keep_training_fields",
     "place_in_body",
     "read",
     "read_jsonl",
@@ -205,6 +206,8 @@ class Converted(NamedTuple):
     """Field of the body in which it stood; empty: in none."""
     problems: list[Problem]
     """What of the conversation could not be read, where that is no error."""
+    answered: bool
+    """True if its last message is an answer: one of the model that holds something."""
 
 
 def convert(
@@ -239,18 +242,17 @@ def convert(
     payload = replace_halves(payload, "the conversation")
     name, field, messages = read(payload, format, problems, origin)
     losses: list[Loss] = []
+    answered = bool(messages) and messages[-1].role is Role.MODEL and bool(messages[-1].content)
     request = None
     if whole and field and to in wires.names("model"):
         request = read_request(payload, name, messages, origin)
     if request is not None:
-        return Converted(
-            _convert_body(request, name, to, target, losses), name, losses, field, problems or []
-        )
+        body = _convert_body(request, name, to, target, losses)
+        return Converted(body, name, losses, field, problems or [], answered)
     options = {} if version is None else {"version": version}
     converted = get(to).dump_messages(messages, target=target, losses=losses, **options)
-    return Converted(
-        converted, name, [*losses, *_find_body_options(payload, field, name)], field, problems or []
-    )
+    losses += _find_body_options(payload, field, name)
+    return Converted(converted, name, losses, field, problems or [], answered)
 
 
 def place_in_body(payload: object, to: str, *, in_body: bool) -> Any:
@@ -260,6 +262,16 @@ def place_in_body(payload: object, to: str, *, in_body: bool) -> Any:
     if in_body and fields and isinstance(payload, list):
         return {fields[0]: cast("list[Any]", payload)}
     return payload
+
+
+def keep_training_fields(payload: object, to: str) -> Any:
+    """Returns a body of a format with its conversation and tools alone, without the model, limits and
+    other settings, as files for fine-tuning want it. Other payloads are returned as they are."""
+    if not isinstance(payload, dict):
+        return payload
+    body, to_layout = cast("Json", payload), layout(to)
+    wanted = {*(to_layout.fields or body), *(to_layout.beside or ()), "tools"}
+    return {key: body[key] for key in body if key in wanted}
 
 
 def check_version(name: str, version: str | None) -> None:
