@@ -193,6 +193,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
             new_id=id_factory,
             clock=clock,
         )
+        self.output_checks = self._defaults.output_checks
+        """Functions that accept, change or send back its outputs."""
         self.memory = memory
         """Where its conversations are kept; `None`: nowhere."""
         self.portal = Portal()

@@ -82,6 +82,7 @@ PURPOSES: Mapping[str, str] = {
     "delete_response": "deletes a stored answer",
     "cancel_response": "cancels an answer that is made in the background",
     "run": "runs an agent on a conversation and streams its events",
+    "object": "runs an agent with a typed answer and streams the answer's JSON text",
     "attach": "streams the events of a run that was started before",
     "cancel_run": "cancels a run",
     "rpc": "calls a JSON-RPC method by its name",

@@ -21,6 +21,7 @@ from dragoman.json_bytes import Json
 from dragoman.logs import logger
 from dragoman.serve.apis import media, models, runs
 from dragoman.serve.apis.a2a import A2aApi
+from dragoman.serve.apis.object_stream import stream_object
 from dragoman.serve.apis.responses import ResponsesApi
 from dragoman.serve.core.call import Api, Call
 from dragoman.serve.core.service import Service
@@ -40,7 +41,7 @@ _ID_HEADER = "x-request-id"
 """Header of every answer with the call's id, beside that in which the API's clients look for it."""
 _APIS: Mapping[str, Api] = {
     "a2a": A2aApi(),
-    "ai_sdk": runs.AiSdkApi(),
+    "ai_sdk": runs.AiSdkApi({"object": stream_object}),
     "anthropic": models.AnthropicApi(),
     "ollama": models.OllamaApi(),
     "openai_responses": ResponsesApi(),

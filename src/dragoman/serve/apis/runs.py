@@ -100,8 +100,9 @@ class AiSdkApi(Api):
 
     stream_headers = ai_sdk.stream_headers
 
-    def __init__(self) -> None:
-        super().__init__({**HANDLERS, "attach": self._attach_to_run})
+    def __init__(self, more: Mapping[str, Handler] = {}) -> None:
+        """Creates the API. `more`: what is done for its further purposes."""
+        super().__init__({**HANDLERS, "attach": self._attach_to_run, **more})
 
     def regenerates(self, request: RunRequest) -> str | None:
         """See `Api`."""

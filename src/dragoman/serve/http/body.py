@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import msgspec
@@ -16,7 +16,14 @@ from dragoman.errors import InvalidRequestError, RequestTooLargeError, Unsupport
 from dragoman.json_bytes import Json
 from dragoman.serve.http.limits import ServerLimits
 
-__all__ = ["FORM_PURPOSES", "BodyTimeoutError", "json_object", "load_fields", "read_body"]
+__all__ = [
+    "FORM_PURPOSES",
+    "BodyTimeoutError",
+    "json_object",
+    "json_value",
+    "load_fields",
+    "read_body",
+]
 
 FORM_PURPOSES = ("images", "transcription")
 """Purposes of routes whose clients send forms with files, or JSON."""
@@ -86,13 +93,15 @@ async def read_body(
 
 def load_fields(data: bytes, content_type: str, purpose: str, limits: ServerLimits) -> Json:
     """The fields of a body: a JSON object, or for some purposes a form, in which a file is a
-    `DataPart`.
+    `DataPart`, or any JSON, which becomes the field `input`.
 
     Raises:
         InvalidRequestError: it is neither.
         RequestTooLargeError: it holds too much.
         UnsupportedTypeError: it says that it is something else.
     """
+    if purpose == "object":
+        return {"input": json_value(data, limits)}
     if purpose not in FORM_PURPOSES:
         return json_object(data, limits)
     if is_form(content_type):
@@ -106,12 +115,25 @@ def load_fields(data: bytes, content_type: str, purpose: str, limits: ServerLimi
 
 
 def json_object(data: bytes, limits: ServerLimits) -> Json:
-    """Returns the JSON object that a request's body holds; an empty body is an empty object. Of two
+    """Returns the JSON object that a request's body holds; an empty body is an empty object.
+
+    Raises:
+        InvalidRequestError: it holds no JSON object, or one that is nested too deep.
+        RequestTooLargeError: it holds too many values.
+    """
+    body = json_value(data, limits)
+    if not isinstance(body, dict):
+        raise InvalidRequestError("the body must be a JSON object")
+    return cast("Json", body)
+
+
+def json_value(data: bytes, limits: ServerLimits) -> Any:
+    """Returns the JSON value that a request's body holds; an empty body is an empty object. Of two
     fields of one name the last one counts. Half a character, as a client leaves it that cuts an
     emoji, is replaced by U+FFFD.
 
     Raises:
-        InvalidRequestError: it holds no JSON object, or one that is nested too deep.
+        InvalidRequestError: it holds no JSON, or one that is nested too deep.
         RequestTooLargeError: it holds too many values.
     """
     # Some clients put a byte order mark in front of the JSON.
@@ -120,14 +142,11 @@ def json_object(data: bytes, limits: ServerLimits) -> Json:
         return {}
     _check_size(data, limits)
     try:
-        body = json_bytes.decode(data)
+        return json_bytes.decode(data)
     except msgspec.DecodeError as error:
         raise InvalidRequestError(f"the body is no JSON: {error}") from error
     except UnicodeDecodeError as error:
         raise InvalidRequestError("the body is not in UTF-8") from error
-    if not isinstance(body, dict):
-        raise InvalidRequestError("the body must be a JSON object")
-    return cast("Json", body)
 
 
 def _check_size(data: bytes, limits: ServerLimits) -> None:

@@ -171,6 +171,8 @@ def _describe_answer(wire: Wire, route: Route) -> Json:
     content: Json = {"application/json": {"schema": {"type": "object"}}}
     if route.purpose == "chat":
         content[wire.stream_type] = {}
+    if route.purpose == "object":
+        return {"description": "The answer while it is written.", "content": _TEXT}
     if route.purpose == "speech":
         return {"description": "The audio.", "content": {"audio/*": {}}}
     return {"description": "The answer.", "content": content}

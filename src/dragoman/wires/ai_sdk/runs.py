@@ -37,6 +37,7 @@ __all__ = ["dump_run", "load_run", "find_regenerated", "routes"]
 routes = (
     Route("POST", "/ai-sdk", "run"),
     Route("POST", "/ai-sdk/{model}", "run"),
+    Route("POST", "/ai-sdk/{model}/object", "object"),
     Route("GET", "/ai-sdk/{id}/stream", "attach"),
     Route("POST", "/ai-sdk/{id}/cancel", "cancel_run"),
 )

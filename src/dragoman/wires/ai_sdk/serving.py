@@ -36,7 +36,11 @@ _TRIGGER: JsonSchema = {"enum": ["submit-message", "regenerate-message"]}
 _INPUT = object_schema(
     {"id": TEXT, "messages": list_schema(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT
 )
-bodies: JsonMap = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
+bodies: JsonMap = {
+    "/ai-sdk": _INPUT,
+    "/ai-sdk/{model}": _INPUT,
+    "/ai-sdk/{model}/object": any_of(TEXT, object_schema({})),
+}
 """Path → JSON Schema of the body."""
 
 
