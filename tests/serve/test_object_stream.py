@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Message, ModelRetry, ToolCallPart, serve, tool
+from dragoman.errors import StreamCutError
+from dragoman.event import RunFinished, RunStarted
+from dragoman.fold import unfold
+from dragoman.serve.apis.object_stream import ObjectText
 from dragoman.testing import ScriptedModel, answer_with
 from support.asgi import Exchange, exchange, scope_of
 
@@ -159,3 +163,12 @@ async def test_the_run_ends_if_its_client_leaves() -> None:
         await asyncio.wait_for(task, 5)
         await asyncio.wait_for(ended.wait(), 5)
         assert not made.is_complete and not app.state.service.runs.driven
+
+
+def test_a_result_that_is_not_what_was_sent_cuts_the_stream() -> None:
+    """As a hook or a hand-off may change it behind the model."""
+    events = unfold([Message.model('{"a": 1}').replace(id="m")])
+    text = ObjectText(is_held=False)
+    assert text.feed([RunStarted("r", typed="text"), *events]) == '{"a": 1}'
+    with pytest.raises(StreamCutError, match="changed"):
+        text.feed([RunFinished("r", result={"a": 2})])

@@ -23,7 +23,7 @@ from dragoman.serve.core.background import read_run
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.client_events import ClientEvents
 
-__all__ = ["stream_object"]
+__all__ = ["ObjectText", "stream_object"]
 
 _TEXT_TYPE = "text/plain; charset=utf-8"
 _OPENINGS = ("{", "[")
@@ -48,7 +48,7 @@ async def stream_object(call: Call) -> None:
         )
     request = RunRequest(messages=(Message.user(_read_input(call)),))
     run_id = await begin_run(call, request, served)
-    text, events = _ObjectText(is_held=bool(served.agent.output_checks)), ClientEvents(call)
+    text, events = ObjectText(is_held=bool(served.agent.output_checks)), ClientEvents(call)
     # No error can be told within the text: the stream is cut.
     call.connection.stream({"content-type": _TEXT_TYPE}, b"", None)
     async with read_run(call, run_id, cancel_on_leave=True) as pages:
@@ -68,7 +68,7 @@ def _read_input(call: Call) -> str:
     return sent if isinstance(sent, str) else json_bytes.encode(sent).decode()
 
 
-class _ObjectText:
+class ObjectText:
     """Takes the events of a typed run and returns the text that may be sent."""
 
     def __init__(self, *, is_held: bool) -> None:
