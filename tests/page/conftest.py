@@ -81,3 +81,23 @@ def axe() -> Callable[[Any], None]:
         assert found == []
 
     return check
+
+
+@pytest.fixture
+def look(axe: Any, shoot: Any) -> Callable[[Any, str, str], None]:
+    """Holds a state of the page against the rules of axe, and keeps its pictures: light and dark, wide
+    and as on a phone, each with what `css` finds in sight."""
+
+    def look_at(page: Any, name: str, css: str) -> None:
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 844})
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+                page.locator(css).last.scroll_into_view_if_needed()
+                axe(page)
+                shoot(page, f"{name}-{scheme}-{width}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.set_viewport_size({"width": 1280, "height": 860})
+        page.emulate_media(color_scheme="light")
+
+    return look_at

@@ -170,6 +170,12 @@ async def _seed(memory: Any, count: int) -> None:
     await memory.save(messages, "many", resource_id="anonymous")
 
 
+def _make_gateway() -> serve.Gateway:
+    """A gateway with one model, which is too busy whenever a prompt names a limit."""
+    model = ScriptedModel.like("openai:gpt-4o", _script(None), chunks=64)
+    return serve.Gateway({"small": model})
+
+
 def make_app(keys: list[str]) -> Any:
     """The application: one agent with a memory that may be asked with three models."""
 
@@ -217,11 +223,14 @@ def make_app(keys: list[str]) -> Any:
         store=store,
         auth=auth,
         page=True,
+        gateway=_make_gateway(),
         durable=is_durable,
     )
     if "SEED" in os.environ:
         asyncio.run(_seed(agent.memory, int(os.environ["SEED"])))
-    app.state.service.lease_seconds = float(os.environ.get("LEASE", "30"))
+    service = app.state.service
+    service.lease_seconds = float(os.environ.get("LEASE", "30"))
+    service.runs = service.open_runs()  # those it has were made with the lease of before
     return app
 
 

@@ -38,16 +38,19 @@ USAGE = {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_usage_is_drawn(open_page: Any, shoot: Any, axe: Any, scheme: str, width: int) -> None:
-    page = open_page(viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True)
+    how = {"color_scheme": scheme, "timezone_id": "Asia/Kolkata", "bypass_csp": True}
+    page = open_page(viewport={"width": width, "height": 844}, **how)
     page.route("**/page/usage?*", lambda route: route.fulfill(json=json.loads(json.dumps(USAGE))))
     page.goto(page.url.partition("#")[0] + "#/usage/")
     page.locator(".chart svg").wait_for()
     facts = page.locator(".facts").inner_text()
     assert "$0.500" in facts and "$2.000" in facts and "2 without a price" in facts
     assert "$3.5 left" in page.locator(".budget").first.inner_text()
-    assert "27 Nov" in page.locator(".budget").first.inner_text()
+    assert "resets 27 Nov, 05:30:00 GMT+5:30" in page.locator(".budget").first.inner_text()
     assert page.locator(".budget.spent").inner_text().count("spent") == 1
-    assert "ci dgm_Ab12Cd… holds until 1 Jan" in page.locator(".whose").inner_text()
+    assert (
+        "ci dgm_Ab12Cd… holds until 1 Jan, 05:30:00 GMT+5:30" in page.locator(".whose").inner_text()
+    )
     assert "free" not in page.locator(".usage").inner_text()
     assert page.locator(".chart g").count() == 31
     assert page.locator(".chart title").last.text_content() == "2026-11-26: 600 tokens"

@@ -162,12 +162,13 @@ def test_what_came_without_a_key_is_counted_too() -> None:
     assert KEY not in text
 
 
-def test_losses_and_costs_are_counted() -> None:
+@pytest.mark.parametrize("place", ["start", "end"])
+def test_losses_and_costs_are_counted(place: str) -> None:
     lost = tuple(
         [Loss(None, None, what, "why") for what in (Lost.option, Lost.option, Lost.thinking)]
     )
     origin = Origin("openai", "https://api.openai.com/v1", "gpt-4o", "gpt-4o-2024-08-06")
-    app, _ = served(*_finished(lost, origin))
+    app, _ = served(*_finished(lost, {place: origin}))
     chat(app, stream=False)
     found = metrics(app)
     labels = ("openai_chat", "chat", "")
@@ -178,11 +179,12 @@ def test_losses_and_costs_are_counted() -> None:
     assert found["cost_dollars_total", *labels] == pytest.approx(1000 * 2.5e-6 + 100 * 1e-5)
 
 
-def _finished(losses: tuple[Loss, ...], origin: Origin) -> list[Event]:
+def _finished(losses: tuple[Loss, ...], origins: dict[str, Origin]) -> list[Event]:
     from dragoman.event import MessageFinished, PartFinished
     from dragoman.message import TextPart
 
-    start = MessageStarted("1", Role.MODEL, losses=losses)
+    usage = Usage(input_tokens=1000, output_tokens=100)
+    start = MessageStarted("1", Role.MODEL, losses=losses, origin=origins.get("start"))
     text = [
         PartStarted("1", 0, OpenText()),
         PartDelta("1", 0, "x"),
@@ -191,7 +193,7 @@ def _finished(losses: tuple[Loss, ...], origin: Origin) -> list[Event]:
     return [
         start,
         *text,
-        MessageFinished("1", usage=Usage(input_tokens=1000, output_tokens=100), origin=origin),
+        MessageFinished("1", usage=usage, origin=origins.get("end")),
     ]
 
 

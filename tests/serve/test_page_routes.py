@@ -356,6 +356,7 @@ async def test_calls_of_apis_are_listed(page: Page) -> None:
     assert good["seconds"] > 0
     assert good["at"].endswith("Z")
     assert failed["status"] == 400
+    assert failed["error"].startswith("n must be")
     assert "owner" not in good
 
 

@@ -133,12 +133,11 @@ class Endpoint:
                             connection, wire, route, error, headers.get("content-type", "")
                         )
                 if connection.ended:
-                    failure = observed.error if error is None else error
+                    failure = observed.error = observed.error if error is None else error
                     if failure is None:
                         observed.status = 200
                     else:
                         observed.status = wire.dump_error(public(failure)).status
-                    if failure is not None:
                         log_failure(observed, failure, observed.status)
                 # Only a stream has a first piece; for whole answers this is
                 # None.
@@ -154,6 +153,7 @@ class Endpoint:
                 error,
                 headers.get("content-type", ""),
             )
+            observed.error = error
             log_failure(observed, error, observed.status)
 
     async def _end_with(

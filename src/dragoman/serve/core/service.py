@@ -212,7 +212,7 @@ class Service:
         self._durability = durability
         self._working: asyncio.Task[None] | None = None
         self.lease_seconds = 30.0
-        """Seconds after which a process that is gone has lost its runs."""
+        """Seconds after which a process that is gone has lost its runs; `open_runs` reads it."""
         self.runs = self.open_runs()
         self.room = QueueRoom(limits.open_calls)
         self.metrics = ServerMetrics()

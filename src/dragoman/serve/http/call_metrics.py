@@ -125,6 +125,8 @@ class Observed:
         """What of the request was left out."""
         self.error: Exception | None = None
         """With which the answer ended."""
+        self._origin: Origin | None = None
+        """Where the message comes from, as its start says."""
 
     def note_first(self, time: float | None) -> None:
         """Notes when the first piece of the answer went out, on the loop's clock."""
@@ -140,10 +142,13 @@ class Observed:
             if type(event) is MessageFinished:
                 if event.usage is not None:
                     self.usage = event.usage
-                if event.origin is not None:
-                    self.cost = _compute_cost(event.origin, event.usage, event.native)
-            elif type(event) is MessageStarted and event.losses:
-                self.losses = [*self.losses, *event.losses]
+                # Most wires name the model at the start only.
+                if (origin := event.origin or self._origin) is not None:
+                    self.cost = _compute_cost(origin, event.usage, event.native)
+            elif type(event) is MessageStarted:
+                self._origin = event.origin
+                if event.losses:
+                    self.losses = [*self.losses, *event.losses]
             elif type(event) is RunError:
                 self.error = event.error
 

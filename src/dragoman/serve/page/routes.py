@@ -22,7 +22,7 @@ from dragoman.serve.page.usage import show_usage
 
 __all__ = ["SECRET_VARIABLE", "page_routes"]
 
-SECRET_VARIABLE = "DRAGOMAN_PAGE_SECRET"
+SECRET_VARIABLE = "DRAGOMAN_PAGE_SECRET"  # noqa: S105 - its name
 """Environment variable with a secret by which servers read each other's cookies where they know no
 keys beforehand. `serve --processes` gives its processes one."""
 

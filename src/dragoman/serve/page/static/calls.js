@@ -5,13 +5,13 @@ import { icon } from "./icons.js";
 import { Header, Problem, usePages } from "./runs.js";
 
 const Row = ({ call }) => html`<tr>
-  <td>${clock(call.at)}</td>
-  <td>${visible(call.model ?? "")}<small>${call.api}</small></td>
+  <td class="whole">${clock(call.at)}</td>
+  <td>${visible(call.model ?? "")}<small class="whole">${call.api.replaceAll("_", " ")}</small></td>
   <td><span class=${`pill ${call.status < 400 ? "success" : "error"}`}>${call.status}</span>${call.error && html`<small>${visible(call.error)}</small>`}</td>
   <td class="number">${call.usage ? count(tokens(call.usage)) : ""}</td>
   <td class="number">${money(call.cost)}</td>
   <td class="number wide-only">${duration(call.seconds * 1000)}<small>${call.first_seconds === null ? "" : `first ${duration(call.first_seconds * 1000)}`}</small></td>
-  <td class="wide-only">${call.losses?.length > 0 && html`<details><summary>${count(call.losses.length)}</summary><ul>${call.losses.map((loss) => html`<li><b>${visible(loss.which || loss.what)}</b>: ${visible(loss.why ?? "")}</li>`)}</ul></details>`}</td>
+  <td class="wide-only">${call.losses?.length > 0 && html`<details><summary>${count(call.losses.length)}${icon("chevron")}</summary><ul>${call.losses.map((loss) => html`<li><b>${visible(loss.which || loss.what)}</b>: ${visible(loss.why ?? "")}</li>`)}</ul></details>`}</td>
 </tr>`;
 
 export function Calls({ onMenu, title }) {

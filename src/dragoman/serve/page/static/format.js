@@ -34,7 +34,8 @@ export function age(time) {
 }
 
 const CLOCK = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" };
-export const clock = (time) => new Date(time).toLocaleString("en-GB", CLOCK);
+export const clock = (time, more) => new Date(time).toLocaleString("en-GB", { ...CLOCK, ...more });
+export const zoned = (time) => clock(time, { timeZoneName: "short" });
 
 export const shortModel = (name) => (name ?? "").split(":").at(-1);
 

@@ -43,7 +43,7 @@ export function usePages(url) {
 export const Problem = ({ problem }) => html`<div class="failed" role="alert">${icon("warn")}<div><b>${problem.message}</b></div></div>`;
 
 const Row = ({ run }) => html`<tr>
-  <td><a href=${`#/run/${encodeURIComponent(run.run_id)}`}>${clock(run.started_at)}</a></td>
+  <td class="whole"><a href=${`#/run/${encodeURIComponent(run.run_id)}`}>${clock(run.started_at)}</a></td>
   <td><span class=${`pill ${run.state}`}>${STATES[run.state] ?? run.state}</span></td>
   <td>${visible(run.agent ?? "")}</td>
   <td class="number">${run.tokens === null || run.tokens === undefined ? "" : count(run.tokens)}</td>

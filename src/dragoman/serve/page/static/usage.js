@@ -1,7 +1,7 @@
 // What the caller's model calls took: today, this month, by model and day, and what budgets leave.
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { ask } from "./api.js";
-import { clock, count, money, visible } from "./format.js";
+import { count, money, visible, zoned } from "./format.js";
 import { icon } from "./icons.js";
 import { Header, Problem } from "./runs.js";
 
@@ -41,7 +41,7 @@ function Budget({ budget }) {
   return html`<li class=${isSpent ? "budget spent" : "budget"}>
     <b>${visible(words)}</b><span>${isSpent ? "spent" : `${amount(left, unit)} left`}</span>
     <progress max="1" value=${share} aria-label=${`Spent of ${words}`} />
-    <small>${amount(spent, unit)} of ${amount(limit, unit)}${Number(held) > 0 ? `, ${amount(held, unit)} held by calls that run` : ""} · resets ${clock(resetsAt)}</small>
+    <small>${amount(spent, unit)} of ${amount(limit, unit)}${Number(held) > 0 ? `, ${amount(held, unit)} held by calls that run` : ""} · resets ${zoned(resetsAt)}</small>
   </li>`;
 }
 
@@ -58,7 +58,7 @@ function Chart({ rows, to, kind }) {
   };
   return html`<figure class="chart">
     <figcaption>${DAYS} days, at most ${WORDS[kind](most)} a day</figcaption>
-    <svg viewBox=${`0 0 ${DAYS * 20} ${HEIGHT}`} role="img" aria-label=${`${WORDS[kind](most)} on the busiest of ${DAYS} days`}>${[...sums].map(bar)}</svg>
+    <svg preserveAspectRatio="none" viewBox=${`0 0 ${DAYS * 20} ${HEIGHT}`} role="img" aria-label=${`${WORDS[kind](most)} on the busiest of ${DAYS} days`}>${[...sums].map(bar)}</svg>
     <p><span>${days[0]}</span><span>${to}</span></p>
   </figure>`;
 }
@@ -94,7 +94,7 @@ export function Usage({ onMenu }) {
     const { rows, budgets, to, key, stored } = usage;
     const month = rows.filter(({ day }) => day.startsWith(to.slice(0, 7)));
     body = html`
-      ${key.name && html`<p class="whose">Key <b>${visible(key.name)}</b> ${key.prefix && html`<span class="mono">${visible(key.prefix)}…</span>`}${key.expires_at ? ` holds until ${clock(key.expires_at)}` : ""}</p>`}
+      ${key.name && html`<p class="whose">Key <b>${visible(key.name)}</b> ${key.prefix && html`<span class="mono">${visible(key.prefix)}…</span>`}${key.expires_at ? ` holds until ${zoned(key.expires_at)}` : ""}</p>`}
       ${budgets.length > 0 && html`<ul class="budgets">${budgets.map((budget) => html`<${Budget} budget=${budget} />`)}</ul>`}
       <dl class="facts"><${Sum} name="Today" sum=${sumOf(rows.filter(({ day }) => day === to))} /><${Sum} name="This month" sum=${sumOf(month)} /></dl>
       ${rows.length === 0
