@@ -99,10 +99,6 @@ class Keeper:
         run_id = driven.lease.run_id
         self.driven[run_id] = driven
         driven.task.add_done_callback(lambda task: self._remove(run_id, task))
-        # Whoever waits for another process to go on with it reads it here from now on.
-        for future, status in self._waiting.items():
-            if status.run_id == run_id and not future.done():
-                future.set_result(None)
         self._work.set()
         # Its readers in this process get its events from now on without looking into the log.
         for future, status in self._waiting.items():
