@@ -77,6 +77,10 @@ _WORDS: Mapping[str, Mapping[FinishReason, FinishReason]] = {
     ),
     "ollama": dict.fromkeys([FinishReason.refusal, FinishReason.content_filter], FinishReason.stop),
     "cohere": dict.fromkeys([FinishReason.refusal, FinishReason.content_filter], FinishReason.stop),
+    "google_interactions": {
+        FinishReason.refusal: FinishReason.stop,
+        FinishReason.content_filter: FinishReason.length,
+    },
 }
 """The table of losses: wire of the client → the reason to stop that stands for one for which it has
 no word."""

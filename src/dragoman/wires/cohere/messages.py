@@ -83,6 +83,8 @@ _VOTES: Mapping[str, tuple[str, type, int]] = {
 }
 """Type of a block → the field that such a block always has, the type of that field, and how surely
 the block belongs to this format."""
+_RESULT_BLOCKS = {name: _VOTES[name] for name in ("text", "document")}
+"""Those that the result of a tool may have."""
 
 
 def load_conversation(
@@ -107,7 +109,8 @@ def votes(message: Any) -> int:
     if not _is_possible(fields):
         return 0
     content, calls = fields.get("content"), if_list(fields.get("tool_calls"))
-    piece_votes = [1, *[_block_votes(block) for block in if_list(content)]]
+    known = _RESULT_BLOCKS if fields.get("role") == "tool" else _VOTES
+    piece_votes = [1, *[_block_votes(block, known) for block in if_list(content)]]
     piece_votes += [int(_is_usual_call(call)) for call in calls]
     for citation in if_list(fields.get("citations")):
         if {"start", "end"} <= if_object(citation).keys():
@@ -196,11 +199,11 @@ _CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dum
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
-def _block_votes(block: Any) -> int:
+def _block_votes(block: Any, known: Mapping[str, tuple[str, type, int]]) -> int:
     """Returns how surely a Cohere block belongs to this format. A block of an unknown type votes 0,
-    which a certain one outweighs, since the API has ever more types."""
+    which a certain one outweighs, since the API has ever more types. `known`: types of blocks."""
     fields = if_object(block)
-    field, field_type, vote = _VOTES.get(if_text(fields.get("type")), ("", str, 0))
+    field, field_type, vote = known.get(if_text(fields.get("type")), ("", str, 0))
     if "signature" in fields or not isinstance(fields.get(field), field_type):
         return 0
     return vote
