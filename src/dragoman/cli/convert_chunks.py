@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gzip
 import signal
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from multiprocessing import get_context
@@ -25,13 +25,13 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import DragomanError, HistoryError
 from dragoman.formats.conversion import (
     Converted,
-    convert,
+    convert_and_read,
     decode_line,
     keep_training_fields,
     place_in_body,
 )
 from dragoman.json_bytes import Json
-from dragoman.message import Origin
+from dragoman.message import Message, Origin, Role
 
 __all__ = [
     "InputChunk",
@@ -141,6 +141,11 @@ class ConvertedChunk(msgspec.Struct, frozen=True):
 _UNANSWERED = Problem(-1, None, "its last message is no answer")
 
 
+def _ends_with_answer(messages: Sequence[Message]) -> bool:
+    """True if the last message is one of the model that holds something."""
+    return bool(messages and messages[-1].role is Role.MODEL and messages[-1].content)
+
+
 def convert_chunk(job: Job, chunk: InputChunk) -> ConvertedChunk:
     """Converts the conversations of a chunk in order, up to one that stops the conversion."""
     output: list[bytes] = []
@@ -149,14 +154,14 @@ def convert_chunk(job: Job, chunk: InputChunk) -> ConvertedChunk:
     for number, text in chunk.lines:
         try:
             value = decode_line(text)
-            conversion = convert(
+            conversion, messages = convert_and_read(
                 value,
                 job.to,
-                format=job.source,
+                format_name=job.source,
                 version=job.version,
                 origin=job.origin,
                 target=job.target,
-                errors="collect" if job.errors == "collect" else "raise",
+                problems=[] if job.errors == "collect" else None,
                 whole=job.place != "list",
             )
             problems = conversion.problems
@@ -168,8 +173,9 @@ def convert_chunk(job: Job, chunk: InputChunk) -> ConvertedChunk:
             # memory.
             raised.__traceback__ = None
             value, conversion, problems = None, None, [Problem(-1, None, raised.message)]
+            messages = []
         last = number
-        if job.answered and conversion is not None and not conversion.answered:
+        if job.answered and conversion is not None and not _ends_with_answer(messages):
             summary += Summary(1, left_out=1, unanswered=1, unreadable=int(bool(problems)))
             if job.reports:
                 problems = [*problems, _UNANSWERED]

@@ -28,7 +28,7 @@ from dragoman.formats.detection import (
 from dragoman.formats.registry import get, layout
 from dragoman.json_bytes import Json, replace_halves
 from dragoman.loss import Loss, Lost
-from dragoman.message import Message, Origin, Role
+from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "ConversationLine",
     "check_version",
     "convert",
+    "convert_and_read",
     "decode_line",
     "keep_training_fields",
     "place_in_body",
@@ -206,8 +207,6 @@ class Converted(NamedTuple):
     """Field of the body in which it stood; empty: in none."""
     problems: list[Problem]
     """What of the conversation could not be read, where that is no error."""
-    answered: bool
-    """True if its last message is an answer: one of the model that holds something."""
 
 
 def convert(
@@ -235,24 +234,52 @@ def convert(
         HistoryError: it is no conversation, its format is ambiguous, or something in it cannot be read and `errors` is "raise".
         SettingsError: there is no such format, or no such version of it.
     """
-    check_version(to, version)
     problems: list[Problem] | None = None
     if errors == "collect":
         problems = []
+    return convert_and_read(
+        payload,
+        to,
+        format_name=format,
+        version=version,
+        origin=origin,
+        target=target,
+        problems=problems,
+        whole=whole,
+    )[0]
+
+
+def convert_and_read(
+    payload: Any,
+    to: str,
+    *,
+    format_name: str | None = None,
+    version: str | None = None,
+    origin: Origin | None = None,
+    target: Origin | None = None,
+    problems: list[Problem] | None = None,
+    whole: bool = False,
+) -> tuple[Converted, list[Message]]:
+    """Converts a conversation as `convert`, and returns its messages, too. With `problems`, what
+    cannot be read is left out and noted there.
+
+    Raises:
+        HistoryError, SettingsError: as for `convert`.
+    """
+    check_version(to, version)
     payload = replace_halves(payload, "the conversation")
-    name, field, messages = read(payload, format, problems, origin)
+    name, field, messages = read(payload, format_name, problems, origin)
     losses: list[Loss] = []
-    answered = bool(messages) and messages[-1].role is Role.MODEL and bool(messages[-1].content)
     request = None
     if whole and field and to in wires.names("model"):
         request = read_request(payload, name, messages, origin)
     if request is not None:
         body = _convert_body(request, name, to, target, losses)
-        return Converted(body, name, losses, field, problems or [], answered)
+        return Converted(body, name, losses, field, problems or []), messages
     options = {} if version is None else {"version": version}
     converted = get(to).dump_messages(messages, target=target, losses=losses, **options)
     losses += _find_body_options(payload, field, name)
-    return Converted(converted, name, losses, field, problems or [], answered)
+    return Converted(converted, name, losses, field, problems or []), messages
 
 
 def place_in_body(payload: object, to: str, *, in_body: bool) -> Any:
