@@ -84,7 +84,8 @@ console.log(asked.type, chat.messages.length, chat.lastMessage.parts.at(-1).text
 
 
 def test_the_chat_of_the_guide_orders_what_is_approved(tmp_path: Path) -> None:
-    [block] = re.findall(r"^```ts\n(.*?)^```$", read("use-chat.md"), re.MULTILINE | re.DOTALL)
+    # The first one is the chat, the second is of useObject.
+    block, _ = re.findall(r"^```ts\n(.*?)^```$", read("use-chat.md"), re.MULTILINE | re.DOTALL)
     made = built(python_blocks("use-chat.md")[0], ScriptedModel(shopkeeper))
     with in_a_thread(made["app"]) as url:
         code = re.sub(r"([\"`])/ai-sdk/", rf"\1{url}/ai-sdk/", block)
