@@ -64,8 +64,12 @@ def models(llm: Llm, monkeypatch: pytest.MonkeyPatch) -> Llm:
     "path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name
 )
 @pytest.mark.slow
-def test_every_python_block_runs(path: Path, models: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_python_block_runs(
+    path: Path, models: Llm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(wires, "_REGISTERED", {})
+    # What a page writes stays here.
+    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     for code in blocks(path):
         exec(compile(code, str(path), "exec", dont_inherit=True), names)
