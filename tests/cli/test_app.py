@@ -221,6 +221,12 @@ def test_no_help_has_words_of_the_parser(cli) -> None:
         assert not re.search(r"<[a-z ]+>|\b[A-Z]+ RANGE|<=|>=|\[\[", out), command
 
 
+def test_help_names_the_words_of_which_one_is_wanted(cli) -> None:
+    assert "--by key|model|day" in cli("usage", "--help")[1]
+    assert "--errors raise|skip|collect" in cli("convert", "--help")[1]
+    assert "{bash|zsh|fish}" in cli("completion", "--help")[1]
+
+
 @pytest.mark.parametrize("command", [(), ("local",), ("embed",)])
 def test_a_command_that_is_given_nothing_shows_its_help_as_it_is(
     cli, command: tuple[str, ...]

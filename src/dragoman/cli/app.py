@@ -223,7 +223,7 @@ def dragoman(
     dragoman keys create --name ci             make a key for callers of a server, with a budget
     dragoman usage                             show what the callers of a server took
     dragoman mcp myagent:agent                 serve your agent to MCP clients
-    dragoman -f notes.md -a photo.jpg "Sum up"  text and files before a prompt; -t NAME: a template
+    dragoman -f notes.md -a a.jpg "Sum up"     text and files before a prompt; -t NAME: a template
     dragoman keys set openai                   store a provider's key, used after the environment
     dragoman proxy -- pytest                   record what a program asks its providers, and replay it
     dragoman providers                         list the providers and what each can do

@@ -31,13 +31,16 @@ def name_values(command: Any) -> None:
 def _name_value(parameter: Any) -> None:
     """Names what one option or argument takes."""
     name = str(parameter.name).upper().replace("_", "-")
+    kind = str(parameter.display_type(None)).strip("<>").partition(" ")[0]
+    if "|" in kind:
+        # One of these words, which say more than a name.
+        name = kind
     if isinstance(parameter, TyperArgument):
         # The usage line adds brackets itself.
         parameter.metavar = _BRACKETS.sub(r"\1", parameter.metavar or name)
         # Its name says what it is. The parser would add its type.
         _replace(parameter, "display_type_rich", None)
     elif not parameter.is_flag and not parameter.count:
-        kind = str(parameter.display_type(None)).strip("<>").partition(" ")[0]
         parameter.metavar = parameter.metavar or _NUMBERS.get(kind, name)
     _replace(parameter, "_get_number_range_help_str", _describe_range(parameter))
 

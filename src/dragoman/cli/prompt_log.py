@@ -35,7 +35,7 @@ ConversationOption = Annotated[
         "--conversation",
         "--cid",
         metavar="ID",
-        help="Continue a conversation of dragoman logs.",
+        help="A conversation of dragoman logs.",
         show_default=False,
     ),
 ]

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -19,15 +19,13 @@ from dragoman.cli.terminal import echo
 from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
-    from dragoman.proxy.server import Mode, RecordingProxy
+    from dragoman.proxy.server import RecordingProxy
     from dragoman.proxy.upstreams import Upstream
 
 __all__ = ["FolderOption", "ProxyGroup", "proxy"]
 
 _CHILD = "dragoman.child"
 """Key in the context's `meta` of the words after `--`."""
-_MODES: Mapping[str, Mode] = {"record": "record", "record-new": "record-new", "replay": "replay"}
-_MATCHES = ("exact", "nearest")
 _MEGABYTE = 2**20
 _UNKNOWN = 1
 """Exit code if a request was not recorded, and no provider was to be asked."""
@@ -53,9 +51,8 @@ def proxy(
     context: typer.Context,
     folder: FolderOption = Path("recordings"),
     mode: Annotated[
-        str,
+        Literal["record-new", "record", "replay"],
         typer.Option(
-            metavar="record-new|record|replay",
             envvar="DRAGOMAN_PROXY_MODE",
             help="Ask the provider for what is not recorded, for all, or for nothing.",
         ),
@@ -69,9 +66,8 @@ def proxy(
         ),
     ] = False,
     replay: Annotated[
-        str,
+        Literal["exact", "nearest"],
         typer.Option(
-            metavar="exact|nearest",
             help="With nearest, what is not recorded gets the answer to the request that is most like it; "
             "no provider is asked.",
         ),
@@ -122,10 +118,9 @@ def proxy(
 
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{folder} is no folder", param_hint="--folder")
-    is_nearest = _check_choice(replay, _MATCHES, "--replay") == "nearest"
-    chosen = _MODES[_check_choice(mode, _MODES, "--mode")]
+    is_nearest = replay == "nearest"
     if ci or is_nearest:
-        chosen = "replay"
+        mode = "replay"
     recordings = RecordingIndex(ExchangeFolder(folder, most * _MEGABYTE))
     # One damaged file does not end a test run.
     for problem in recordings.problems:
@@ -134,7 +129,7 @@ def proxy(
     recording_proxy = RecordingProxy(
         recordings,
         hosts,
-        mode=chosen,
+        mode=mode,
         is_nearest=is_nearest,
         tell=_tell,
         log=_tell if log else None,
@@ -143,7 +138,7 @@ def proxy(
     if command == []:
         raise typer.BadParameter("a program must follow --, such as: -- pytest -q")
     code = run_in_loop(
-        _serve(recording_proxy, hosts, command, port=port, is_offline=chosen == "replay")
+        _serve(recording_proxy, hosts, command, port=port, is_offline=mode == "replay")
     )
     _tell(f"{_format_counts(recording_proxy)} ({folder})")
     return code or (_UNKNOWN if recording_proxy.counts["unknown"] else 0)
@@ -197,13 +192,6 @@ def _greet(url: str, upstreams: Mapping[str, Upstream], variables: Mapping[str, 
 
 def _tell(line: str) -> None:
     echo(f"proxy: {line}", err=True)
-
-
-def _check_choice(chosen: str, choices: Sequence[str] | Mapping[str, Mode], option: str) -> str:
-    """Returns an option's choice. Raises `BadParameter` if it is none."""
-    if chosen not in choices:
-        raise typer.BadParameter(f"{chosen!r} is none of {', '.join(choices)}", param_hint=option)
-    return chosen
 
 
 def _format_counts(recording_proxy: RecordingProxy) -> str:
