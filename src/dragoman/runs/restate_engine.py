@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -20,10 +20,10 @@ from urllib.parse import quote, urlsplit
 
 import anyio
 import restate
-import uvicorn
 
 from dragoman.errors import ProviderError, RunLogError, SettingsError
 from dragoman.http_server.listener import make_config, open_listener
+from dragoman.http_server.within_block import serve_within
 from dragoman.json_bytes import JsonMap, decode, encode
 from dragoman.request import HttpRequest
 from dragoman.runs.called_queue import CalledQueue
@@ -279,23 +279,6 @@ async def _serving(app: Any, address: str) -> AsyncGenerator[None]:
     config.lifespan = "off"
     # A connection that is kept belongs to one worker, which may not have the run's agent.
     config.headers = [("connection", "close")]
-    server = _Server(config)
     with open_listener(host, port, shared=True) as listener:
-        task = asyncio.create_task(server.serve([listener]))
-        try:
-            while not (server.started or task.done()):  # noqa: ASYNC110 - uvicorn has no event for it
-                await asyncio.sleep(0.01)
+        async with serve_within(config, listener):
             yield
-        finally:
-            server.should_exit = True
-            with anyio.CancelScope(shield=True):
-                await asyncio.wait((task,))
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's, which leaves signals to whoever started the worker."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """See uvicorn."""
-        yield

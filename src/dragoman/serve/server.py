@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import anyio
-import uvicorn
 
 from dragoman.arguments import wrong_type_error
 from dragoman.errors import SettingsError
@@ -26,6 +24,7 @@ from dragoman.http_server.listener import (
     server_url,
 )
 from dragoman.http_server.server_process import ConnectionInbox, ServerProcess
+from dragoman.http_server.within_block import SignalFreeServer
 from dragoman.runtime import is_loopback
 from dragoman.serve.core.service import Service
 
@@ -176,7 +175,7 @@ def _check_access(service: Service, host: str) -> None:
         )
 
 
-class _Server(uvicorn.Server):
+class _Server(SignalFreeServer):
     """uvicorn's, which leaves signals to us and says when it has started."""
 
     def __init__(self, app: Any, ready: Callable[[], object] | None) -> None:
@@ -199,11 +198,6 @@ class _Server(uvicorn.Server):
         return protocol(
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """See uvicorn."""
-        yield
 
 
 class _Shutdown:
