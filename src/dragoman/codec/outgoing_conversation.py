@@ -9,13 +9,20 @@ from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
-from dragoman.codec.marks import Places
+from dragoman.codec.fit_ids import fit_names, map_call_ids
+from dragoman.codec.marks import Places, strip_all_marks
 from dragoman.codec.signature_check import find_unreadable
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, TextPart, ToolCallPart, ToolResultPart
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, ToolSpec
 
-__all__ = ["Outgoing", "read_sole_text", "drop_foreign_options", "prepare_outgoing"]
+__all__ = [
+    "Outgoing",
+    "read_sole_text",
+    "drop_foreign_options",
+    "prepare_named_outgoing",
+    "prepare_outgoing",
+]
 
 Q = TypeVar("Q")
 O = TypeVar("O", bound="Outgoing[Any]")  # noqa: E741 the letter of its bound
@@ -107,6 +114,33 @@ def prepare_outgoing(
             lambda: find_unreadable(messages, target, quirks.reads), len(messages)
         ),
         **fields,
+    )
+
+
+def prepare_named_outgoing(
+    messages: Iterable[Message],
+    target: Origin | None,
+    quirks: Any,
+    losses: list[Loss] | None,
+    tools: Sequence[ToolSpec],
+    *,
+    keeps_id: Callable[[ToolCallPart | ToolResultPart], bool],
+) -> Outgoing[Any]:
+    """Prepares a conversation for its dump, with ids and names that fit `quirks.ids` and
+    `quirks.names`. Without a target names stay as they are, however odd, and so do the ids of the
+    pieces that `keeps_id` tells. `tools`: the request's."""
+    messages, places = strip_all_marks(messages)
+    calls = [call for message in messages for call in message.tool_calls]
+    names = list(dict.fromkeys([tool.name for tool in (*tools, *calls)]))
+    return prepare_outgoing(
+        Outgoing[Any],
+        messages,
+        target,
+        quirks,
+        losses,
+        part_indexes=places,
+        ids=map_call_ids(messages, quirks.ids, as_is=None if target else keeps_id),
+        names=fit_names(names, quirks.names) if target else {name: name for name in names},
     )
 
 

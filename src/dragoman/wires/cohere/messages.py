@@ -12,7 +12,6 @@ from typing import Any, TypeGuard
 from msgspec.structs import replace
 
 from dragoman.codec.citations import lose_citations
-from dragoman.codec.fit_ids import fit_names, map_call_ids
 from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
     if_list,
@@ -21,10 +20,9 @@ from dragoman.codec.json_values import (
     merge_wire_fields,
     read_extra_fields,
 )
-from dragoman.codec.marks import strip_all_marks
 from dragoman.codec.media import media_label
 from dragoman.codec.message_list import SPEAKER_ROLES, dump_content, load_list
-from dragoman.codec.outgoing_conversation import Outgoing, prepare_outgoing, read_sole_text
+from dragoman.codec.outgoing_conversation import Outgoing, prepare_named_outgoing, read_sole_text
 from dragoman.codec.serving import Problem
 from dragoman.codec.signature_check import name_part_type
 from dragoman.codec.wire_operations import ConversationFormat
@@ -149,19 +147,8 @@ def prepare_conversation(
 
     Without a target ids and names stay as they are, however odd.
     """
-    messages, places = strip_all_marks(messages)
-    quirks = quirks or Quirks()
-    calls = [call for message in messages for call in message.tool_calls]
-    names = list(dict.fromkeys([tool.name for tool in (*tools, *calls)]))
-    return prepare_outgoing(
-        Outgoing[Quirks],
-        messages,
-        target,
-        quirks,
-        losses,
-        part_indexes=places,
-        ids=map_call_ids(messages, quirks.ids, as_is=None if target else _has_own_id),
-        names=fit_names(names, quirks.names) if target else {name: name for name in names},
+    return prepare_named_outgoing(
+        messages, target, quirks or Quirks(), losses, tools, keeps_id=_has_own_id
     )
 
 

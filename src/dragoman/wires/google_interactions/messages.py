@@ -13,7 +13,6 @@ from typing import Any, TypeGuard, cast
 from msgspec.structs import replace
 
 from dragoman.codec.citations import lose_citations
-from dragoman.codec.fit_ids import fit_names, map_call_ids
 from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
     check_depth,
@@ -24,9 +23,8 @@ from dragoman.codec.json_values import (
     merge_wire_fields,
     read_extra_fields,
 )
-from dragoman.codec.marks import strip_all_marks
 from dragoman.codec.opening import count_system_messages
-from dragoman.codec.outgoing_conversation import Outgoing, prepare_outgoing, read_sole_text
+from dragoman.codec.outgoing_conversation import Outgoing, prepare_named_outgoing, read_sole_text
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.codec.signature_check import name_part_type
 from dragoman.codec.wire_operations import ConversationFormat
@@ -138,19 +136,8 @@ def prepare_conversation(
 ) -> Outgoing[Quirks]:
     """Returns a conversation that is ready to be written as Interactions steps. `tools`: the
     request's. Without a target ids and names stay as they are, however odd."""
-    messages, places = strip_all_marks(messages)
-    quirks = quirks or Quirks()
-    calls = [call for message in messages for call in message.tool_calls]
-    names = list(dict.fromkeys([tool.name for tool in (*tools, *calls)]))
-    return prepare_outgoing(
-        Outgoing[Quirks],
-        messages,
-        target,
-        quirks,
-        losses,
-        part_indexes=places,
-        ids=map_call_ids(messages, quirks.ids, as_is=None if target else _has_own_id),
-        names=fit_names(names, quirks.names) if target else {name: name for name in names},
+    return prepare_named_outgoing(
+        messages, target, quirks or Quirks(), losses, tools, keeps_id=_has_own_id
     )
 
 
