@@ -89,6 +89,7 @@ class Drawable:
 
     def __figure__(self) -> Figure:
         """Returns the picture of the value."""
+        # Each class has its own. An abstract method would need a metaclass, which messages have not.
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
