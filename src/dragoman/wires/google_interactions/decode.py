@@ -29,7 +29,15 @@ from dragoman.codec.response_decoder import MessageDecoder
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.message import Content, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Native,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
 from dragoman.wires.google_interactions.citations import load_annotations
 from dragoman.wires.google_interactions.content import is_block, load_block
 from dragoman.wires.google_interactions.errors import error_of
@@ -272,12 +280,23 @@ class Decoder(MessageDecoder):
             return
         if part is self._text:
             self._text = None
+        if not any(part.deltas):
+            self._add_empty_text(part.part.native)
         # Sources count bytes of the whole text, which is known only now.
         annotations = OWN.open_fields(part.native).get("annotations") if part.native else None
         if annotations and isinstance(part.part, TextPart):
             text = "".join(map(str, part.deltas))
             part.part = replace(part.part, citations=load_annotations(annotations, text))
         self._out.close(part)
+
+    def _add_empty_text(self, native: Native) -> None:
+        """Adds a text of an Interactions stream to which no delta added anything, as it is read
+        where it comes whole. `native`: what is noted of it."""
+        block = load_block({"type": "text", "text": "", **OWN.fields(native)})
+        notes = OWN.notes(native)
+        if "step" in notes:
+            block = replace(block, native=OWN.with_notes(block.native, step=notes["step"]))
+        self._add_whole(block)
 
     def _add_steps(self, steps: list[Any]) -> None:
         """Adds whole steps of an interaction."""

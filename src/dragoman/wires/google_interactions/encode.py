@@ -213,9 +213,11 @@ class Encoder(ResponseEncoder):
     def _dump_whole(self, part: Content) -> Objects:
         """Writes a part of an interaction that comes in one piece."""
         if is_block(part):
-            index, begun = self._begin_content(part, is_text=False)
             block = dump_block(part, cites=True)[0]
-            return [*begun, _make_delta(index, block), *self._rest(index, on_text=False)]
+            # An empty text comes whole, and would join another one in its step.
+            is_text = block.get("type") == "text"
+            index, begun = self._begin_content(part, is_text=is_text)
+            return [*begun, _make_delta(index, block), *self._rest(index, on_text=is_text)]
         step = dump_step(part)
         if step is None:
             return NO_OBJECTS

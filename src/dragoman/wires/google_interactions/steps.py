@@ -87,6 +87,9 @@ def load_model_step(
             return pieces
     elif step_type == THOUGHT:
         part = load_thought(step)
+        # Thinking with nothing of this API's would not be sent, as that of another format.
+        if part == ThinkingPart():
+            part = ThinkingPart(native=OWN.note(form={"summary": "absent"}))
     elif step_type.endswith("_call"):
         part = load_call(step)
     elif step_type.endswith("_result") and step_type != RESULT:
@@ -142,7 +145,8 @@ def _dump_thought(part: ThinkingPart) -> Json:
     summary = form.get("summary")
     texts = [if_text(piece.get("text")) for piece in if_objects(summary)]
     if "summary" in form and "".join(texts) == part.text:
-        step["summary"] = summary
+        if summary != "absent":
+            step["summary"] = summary
     elif part.text:
         step["summary"] = [
             {"type": "text", "text": text} for text in _cut(part.text, if_list(form.get("pieces")))
