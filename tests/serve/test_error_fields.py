@@ -129,6 +129,14 @@ SETTINGS: Mapping[str, tuple[str, dict[str, Any], str]] = {
         {"model": "a", "input": "Hi.", "generation_config": {"seed": "x"}},
         "generation_config.seed",
     ),
+    "bedrock": (
+        "/model/a/converse",
+        {
+            "messages": [{"role": "user", "content": [{"text": "Hi"}]}],
+            "inferenceConfig": {"maxTokens": "x"},
+        },
+        "inferenceConfig.maxTokens",
+    ),
     "mistral": (
         "/mistral/v1/chat/completions",
         {"model": "a", "messages": HI, "random_seed": {}},
@@ -145,6 +153,7 @@ WORDS: Mapping[str, tuple[str, dict[str, Any], str]] = {
         {"model": "a", "input": [{"role": "x"}]},
         "input[0].type",
     ),
+    "bedrock": ("/model/a/converse", {"messages": [{"role": "x"}]}, "messages[0].role"),
     "mistral": (
         "/mistral/v1/chat/completions",
         {"model": "a", "messages": [{"role": "x"}]},

@@ -46,6 +46,7 @@ _NAMES = (
     "xai",
     "ollama",
     "cohere",
+    "bedrock",
     "llamacpp",
     "openai-compatible",
     "a2a",
