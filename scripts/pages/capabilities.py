@@ -22,6 +22,9 @@ RECORDED_MEDIA = {
 """Provider and way of making media that recorded traffic shows with a file. A test compares them
 with it."""
 
+TYPED = ("bedrock",)
+"""Providers of which there is no recording."""
+
 
 def markdown() -> str:
     """The page, of the providers that come with dragoman."""
@@ -67,6 +70,9 @@ def markdown() -> str:
             ),
             "",
             *_table(("provider", *(capability.replace("_", " ") for capability in used)), able),
+            "",
+            f"Typed, not recorded: {', '.join(f'`{name}`' for name in TYPED)}. There are no recordings of these providers. Their wires follow the types of the",
+            "vendor's SDK, whose client and validator the tests hold them against, and have not been run against the vendor.",
             "",
             "`images`, `speech` and `transcription` are requests for nothing else, by an endpoint or a chat. There are no recordings of them: they are",
             "written from the vendors' libraries and API references, and have not been run against recorded traffic.",

@@ -24,7 +24,7 @@ PROVIDER = Provider(
     key_names=("AWS_BEARER_TOKEN_BEDROCK",),
     auth=bedrock_auth,
     auth_names=("AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
-    chat_model="global.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    chat_model="global.anthropic.claude-sonnet-4-6-v1:0",
     # They stand at another host, bedrock.REGION.amazonaws.com.
     models_path=None,
     capabilities=frozenset(

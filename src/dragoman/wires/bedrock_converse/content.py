@@ -83,6 +83,7 @@ _MEDIA_TYPES: Mapping[tuple[str, str], str] = {
 _MEDIA = ("image", "video", "audio", "document")
 _UNNAMED = "document"
 _NAME = re.compile(r"[A-Za-z0-9()\[\]-]+(?: [A-Za-z0-9()\[\]-]+)*")
+_MADE_UP = re.compile(rf"{_UNNAMED}(?: \d+-\d+)?")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9()\[\]-]+")
 _LONGEST_NAME = 200
 
@@ -116,7 +117,11 @@ def load_block(block: JsonMap) -> Content:
 
 def keep_whole(block: JsonMap) -> ProviderPart:
     """Returns a Converse block that only the provider understands."""
-    return ProviderPart(next(iter(block), "block"), OWN.note(block, mark=True))
+    block_type = next(iter(block), "")
+    # Other formats have blocks of these types, so they get the names of the SDK's types.
+    if block_type in (*_MEDIA, "text", ""):
+        block_type = f"{block_type}Block"
+    return ProviderPart(block_type, OWN.note(block, mark=True))
 
 
 def dump_block(
@@ -188,12 +193,12 @@ def _load_media(block_type: str, inner: Json) -> DataPart | None:
     media_type = _MEDIA_TYPES.get((block_type, if_text(inner.get("format"))))
     if media_type is None:
         return None
-    # Some clients send names that the documentation forbids: they go back as they came.
-    form = {} if not name or _fits(name) else {"name": name}
+    # A name that we made up is none. Some clients send names that the documentation forbids.
+    named = None if _MADE_UP.fullmatch(name) else name or None
+    form = {"name": name} if name not in ("", _UNNAMED) and not _fits(named or "") else {}
     native = OWN.note(read_extra_fields(inner, "format", "source", "name"), form=form)
-    named = name if name != _UNNAMED else None
     data = decode_base64(source.get("bytes"))
-    return None if data is None else DataPart(data, media_type, named or None, native)
+    return None if data is None else DataPart(data, media_type, named, native)
 
 
 def _dump_media(part: Media, fields: Json, suffix: str) -> tuple[Json, Unsent | None]:
@@ -207,16 +212,28 @@ def _dump_media(part: Media, fields: Json, suffix: str) -> tuple[Json, Unsent | 
     else:
         return {"text": describe_as_text(part)}, _explain_description(part)
     block: Json = {"format": file_format, "source": source}
-    name = part.name or _UNNAMED
-    if block_type != "document" and part.name:
-        lost = (Lost.file_name, f"the API knows no name of such a file, {name}", media_label(part))
     if block_type == "document":
-        block["name"] = name
-        if not _fits(name) and OWN.form(part.native).get("name") != name:
-            readable = _NOT_IN_NAMES.sub("-", name)[: _LONGEST_NAME - len(suffix) - 1].strip("-")
-            block["name"] = f"{readable or _UNNAMED} {suffix}".strip()
-            lost = (Lost.file_name, f"the API takes no such name, {name}", media_label(part))
+        block["name"], why = _choose_name(part, suffix)
+    else:
+        why = "the API knows no name of such a file" if part.name else ""
+    if why:
+        lost = (Lost.file_name, f"{why}, {part.name}", media_label(part))
     return {block_type: merge_wire_fields(block, fields)}, lost
+
+
+def _choose_name(part: Media, suffix: str) -> tuple[str, str]:
+    """Returns the name of a document for the Converse API, and why it is not its own, or an empty
+    text. `suffix`: ends a name that is made up."""
+    noted = if_text(OWN.form(part.native).get("name"))
+    if noted and part.name in (noted, None):
+        return noted, ""
+    if part.name is None:
+        return f"{_UNNAMED} {suffix}".strip(), ""
+    if _fits(part.name):
+        return part.name, ""
+    room = _LONGEST_NAME - len(suffix) - 1
+    readable = _NOT_IN_NAMES.sub("-", part.name)[:room].strip("-")
+    return f"{readable or _UNNAMED} {suffix}".strip(), "the API takes no such name"
 
 
 def _fits(name: str) -> bool:

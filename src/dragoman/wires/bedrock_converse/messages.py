@@ -94,6 +94,7 @@ layout = Layout(
 
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
+_LONGEST_REPEATED = 180
 _VOTES: Mapping[str, int] = {
     "text": 2,
     **dict.fromkeys(("image", "document", "video", "audio", "searchResult", "guardContent"), 3),
@@ -187,8 +188,9 @@ def dump_conversation(out: Outgoing[Quirks]) -> Json:
     head = 0 if out.before else count_system_messages(out.messages)
     system = [block for position in range(head) for block in _dump_system(out, position)]
     entries: list[Json] = []
+    names: set[str] = set()
     for position in range(head, len(out.messages)):
-        entry = _dump_entry(out, position)
+        entry = _dump_entry(out, position, names)
         if out.target is None:
             entries.append(entry)
         elif not entry["content"]:
@@ -241,8 +243,9 @@ def _dump_system(out: Outgoing[Quirks], position: int) -> list[Json]:
     return blocks
 
 
-def _dump_entry(out: Outgoing[Quirks], position: int) -> Json:
-    """Returns a message as Converse has it, perhaps without any content."""
+def _dump_entry(out: Outgoing[Quirks], position: int, names: set[str]) -> Json:
+    """Returns a message as Converse has it, perhaps without any content. `names`: those of the
+    documents so far, to which its own are added."""
     message = out.messages[position]
     role = _SENT_ROLES[message.role]
     # Only some models take a system message here: one that was read stays as it was.
@@ -260,7 +263,10 @@ def _dump_entry(out: Outgoing[Quirks], position: int) -> Json:
         # Fields that the target cannot read are not sent.
         if out.unreadable[position] is not None:
             piece = replace(piece, native=OWN.without_fields(piece.native))
-        blocks.append(_dump_piece(out, position, index, piece))
+        block = _dump_piece(out, position, index, piece)
+        if "document" in block and out.target is not None:
+            block = _rename_document(out, position, index, block, names)
+        blocks.append(block)
     fields = OWN.fields(message.native) if out.unreadable[position] is None else {}
     return merge_wire_fields({"role": role, "content": _order(out, position, blocks)}, fields)
 
@@ -274,13 +280,31 @@ def _dump_piece(out: Outgoing[Quirks], position: int, index: int, piece: Content
     if isinstance(piece, ToolResultPart):
         block, losses = dump_result(piece, out.id(position, index, piece))
     else:
-        # No two documents may have the same name: the number of the message tells them apart.
-        suffix = f"{out.before + position + 1}-{index + 1}"
-        block, lost = dump_block(piece, suffix=suffix)
+        block, lost = dump_block(piece, suffix=_number(out, position, index))
         losses = list(filter(None, [lost]))
     for lost in losses:
         out.lose(position, index, *lost)
     return block
+
+
+def _rename_document(
+    out: Outgoing[Quirks], position: int, index: int, block: Json, names: set[str]
+) -> Json:
+    """Returns the block of a document under a name that no other has in a Converse conversation, as
+    the API demands. `names`: those so far."""
+    document = if_object(block["document"])
+    name = if_text(document.get("name"))
+    if name in names:
+        name = f"{name[:_LONGEST_REPEATED]} {_number(out, position, index)}"
+        why = f"the API takes each name once; {name} is sent"
+        out.lose(position, index, Lost.file_name, why, if_text(document.get("name")))
+    names.add(name)
+    return {"document": {**document, "name": name}}
+
+
+def _number(out: Outgoing[Quirks], position: int, index: int) -> str:
+    """Returns what tells a document's name apart from those of other messages."""
+    return f"{out.before + position + 1}-{index + 1}"
 
 
 def _order(out: Outgoing[Quirks], position: int, blocks: list[Json]) -> list[Json]:

@@ -10,6 +10,7 @@ from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import (
     if_list,
     if_object,
+    if_objects,
     merge_wire_fields,
     pick,
     read_extra_fields,
@@ -31,6 +32,7 @@ from dragoman.wires.bedrock_converse.settings import (
     CONFIGS,
     dump_schema,
     dump_settings,
+    find_cache,
     find_cache_mark,
     load_schema,
     load_settings,
@@ -80,9 +82,10 @@ def _load_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     if not isinstance(fields.get("messages"), list):
         raise HistoryError('the body must have a list "messages"').at(field="messages")
     payload = {name: fields.pop(name) for name in _CONVERSATION if name in fields}
-    messages = load_conversation(payload, received.origin, received.problems)
     form: Json = {"system": payload["system"]} if payload.get("system") == [] else {}
-    settings = load_settings(fields, form)
+    cache = _take_cache_marks(fields, payload, form)
+    messages = load_conversation(payload, received.origin, received.problems)
+    settings = load_settings(fields, form) | cache
     tools = ()
     config = dict(if_object(fields.get(_TOOLS)))
     if if_list(config.get("tools")):
@@ -169,6 +172,27 @@ def _list_called(out: Outgoing[Quirks]) -> list[str]:
     """Returns the names of the tools that a Converse conversation calls, as they are sent."""
     calls = [call for message in out.messages for call in message.tool_calls]
     return list(dict.fromkeys([out.name(call.name) for call in calls]))
+
+
+def _take_cache_marks(fields: Json, payload: Json, form: Json) -> Json:
+    """Takes the marks for the cache out of a Converse body, if they stand where `_mark_cached` puts
+    them. Returns the setting `cache`, or nothing."""
+    messages = if_objects(payload["messages"])
+    config = if_object(fields.get(_TOOLS))
+    content = if_list(messages[-1].get("content")) if messages else []
+    marked = [content, if_list(payload.get("system")), if_list(config.get("tools"))]
+    ends = [blocks[-1] for blocks in marked if blocks]
+    cache = find_cache(ends[0]) if content else None
+    if cache is None or any(end != ends[0] for end in ends) or any(len(b) == 1 for b in marked):
+        return {}
+    content, system, tools = [blocks[:-1] for blocks in marked]
+    payload["messages"] = [*messages[:-1], {**messages[-1], "content": content}]
+    if system:
+        payload["system"] = system
+    if tools:
+        fields[_TOOLS] = {**config, "tools": tools}
+    form["cache"] = True
+    return {"cache": cache}
 
 
 def _mark_cached(body: JsonMap, mark: Json) -> Json:

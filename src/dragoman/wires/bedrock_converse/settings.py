@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import asdict, replace
 
@@ -24,6 +25,7 @@ __all__ = [
     "CONFIGS",
     "dump_schema",
     "dump_settings",
+    "find_cache",
     "find_cache_mark",
     "is_claude",
     "load_schema",
@@ -74,7 +76,9 @@ def dump_settings(
     """Returns settings as fields of a Converse body. What the API or the model lacks is added to
     the losses. `fits`: what the model refuses beside other settings is left out."""
     settings, form = request.settings, OWN.form(request.native)
-    way = form.get(_REASONING) or (_BUDGET if is_claude(request.model) else _EFFORT)
+    way = form.get(_REASONING) or _EFFORT
+    if is_claude(request.model) and (_REASONING not in form or isinstance(settings.reasoning, int)):
+        way = _BUDGET
     output: Json = {}
     if way == _EFFORT:
         fields = _dump_plain_settings(request, losses)
@@ -136,10 +140,14 @@ def dump_schema(request: ModelRequest, losses: list[Loss]) -> Json:
 def find_cache_mark(request: ModelRequest) -> Json | None:
     """Returns the block that ends what the Converse API is to keep in its cache, or None if nothing
     asks for that, or the model takes no such block."""
-    setting = request.settings.cache
-    if setting is None or not (is_claude(request.model) or "nova" in request.model):
-        return None
-    return {MARK: _CACHES[setting]}
+    setting, form = request.settings.cache, OWN.form(request.native)
+    is_taken = is_claude(request.model) or "nova" in request.model or "cache" in form
+    return {MARK: _CACHES[setting]} if setting is not None and is_taken else None
+
+
+def find_cache(block: Any) -> str | None:
+    """Returns the setting that a Converse block asks for as a mark for the cache, or None."""
+    return next((name for name, mark in _CACHES.items() if block == {MARK: mark}), None)
 
 
 def is_claude(model: str) -> bool:
