@@ -158,7 +158,9 @@ def _load_cited(inner: Json) -> TextPart | None:
     text = "".join([if_text(block.get("text")) for block in blocks])
     if not text:
         return None
-    form = {} if len(blocks) == 1 else {"content": blocks}
+    form: Json = {}
+    if len(blocks) != 1:
+        form["content"] = blocks
     native = OWN.note(read_extra_fields(inner, "content"), form=form, mark=True)
     return TextPart(text, native, load_citations(inner.get("citations")))
 
@@ -198,7 +200,9 @@ def _load_media(block_type: str, inner: Json) -> DataPart | None:
     form = {"name": name} if name not in ("", _UNNAMED) and not _fits(named or "") else {}
     native = OWN.note(read_extra_fields(inner, "format", "source", "name"), form=form)
     data = decode_base64(source.get("bytes"))
-    return None if data is None else DataPart(data, media_type, named, native)
+    if data is None:
+        return None
+    return DataPart(data, media_type, named, native)
 
 
 def _dump_media(part: Media, fields: Json, suffix: str) -> tuple[Json, Unsent | None]:

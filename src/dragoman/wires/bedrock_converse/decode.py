@@ -187,7 +187,9 @@ class Decoder(MessageDecoder):
             self._note(index, {"citations": [more]})
         elif block_type:
             self._whole.setdefault(index, (block_type, {}))
-            self._note(index, {"content": more} if isinstance(more, list) else if_object(more))
+            if isinstance(more, list):
+                more = {"content": more}
+            self._note(index, if_object(more))
 
     def _note(self, index: int, fields: JsonMap) -> None:
         """Keeps fields of a delta until the block of the Converse stream ends."""

@@ -165,7 +165,10 @@ def votes(message: Any) -> int:
     if content == []:
         return 1
     block_votes = [_count_block_votes(block) for block in if_objects(content)]
-    return max(block_votes) if block_votes and min(block_votes) else 0
+    # A block of an unknown type speaks against the format.
+    if 0 in block_votes:
+        return 0
+    return max(block_votes, default=0)
 
 
 def prepare_conversation(
@@ -214,7 +217,9 @@ def _count_block_votes(block: Json) -> int:
     """Returns how surely a block is of the Converse format: each has one key, its type."""
     block_type = next(iter(block), "")
     is_shaped = isinstance(block.get(block_type), str if block_type == "text" else dict)
-    return _VOTES.get(block_type, 0) if len(block) == 1 and is_shaped else 0
+    if len(block) != 1 or not is_shaped:
+        return 0
+    return _VOTES.get(block_type, 0)
 
 
 def _load_entry(entry: Any, names: dict[str, str], origin: Origin | None) -> Message:

@@ -121,7 +121,9 @@ def _dump_request(sending: RequestDump[Quirks]) -> HttpRequest:
     settings = dump_settings(request, sending.quirks, out.losses, fits=has_target)
     schema = dump_schema(request, out.losses)
     body: Json = {"system": []} if "system" in OWN.form(request.native) else {}
-    body |= {**payload, **({_TOOLS: tools} if tools else {})}
+    body |= payload
+    if tools:
+        body[_TOOLS] = tools
     if (mark := find_cache_mark(request)) is not None:
         body = _mark_cached(body, mark)
     body |= merge_wire_fields(settings, schema)

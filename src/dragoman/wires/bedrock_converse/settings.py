@@ -142,7 +142,9 @@ def find_cache_mark(request: ModelRequest) -> Json | None:
     asks for that, or the model takes no such block."""
     setting, form = request.settings.cache, OWN.form(request.native)
     is_taken = is_claude(request.model) or "nova" in request.model or "cache" in form
-    return {MARK: _CACHES[setting]} if setting is not None and is_taken else None
+    if setting is None or not is_taken:
+        return None
+    return {MARK: _CACHES[setting]}
 
 
 def find_cache(block: Any) -> str | None:
