@@ -132,7 +132,8 @@ def dump_block(
     Args:
         part: neither a call nor a result.
         cites: neutral citations are written too, as answers have them.
-        suffix: what a document's name ends in if the API would refuse the name as it is.
+        suffix: what a document's name ends in if the API would refuse the name as it is; empty: it
+            stays as it is.
     """
     fields = OWN.fields(part.native)
     if isinstance(part, TextPart):
@@ -227,13 +228,13 @@ def _dump_media(part: Media, fields: Json, suffix: str) -> tuple[Json, Unsent | 
 
 def _choose_name(part: Media, suffix: str) -> tuple[str, str]:
     """Returns the name of a document for the Converse API, and why it is not its own, or an empty
-    text. `suffix`: ends a name that is made up."""
+    text. `suffix`: ends a name that is made up; empty: a name stays as it is."""
     noted = if_text(OWN.form(part.native).get("name"))
     if noted and part.name in (noted, None):
         return noted, ""
     if part.name is None:
         return f"{_UNNAMED} {suffix}".strip(), ""
-    if _fits(part.name):
+    if not suffix or _fits(part.name):
         return part.name, ""
     room = _LONGEST_NAME - len(suffix) - 1
     readable = _NOT_IN_NAMES.sub("-", part.name)[:room].strip("-")

@@ -127,7 +127,7 @@ def load_conversation(
                 check_depth(entry)
             messages.append(_load_entry(entry, names, origin))
         except HistoryError as error:
-            field = "content" if if_object(entry).get("role") in _ROLES else "role"
+            field = "content" if if_text(if_object(entry).get("role")) in _ROLES else "role"
             note_problem(error, problems, position, field if isinstance(entry, dict) else None)
     return messages
 
@@ -272,6 +272,9 @@ def _dump_entry(out: Outgoing[Quirks], position: int, names: set[str]) -> Json:
         if "document" in block and out.target is not None:
             block = _rename_document(out, position, index, block, names)
         blocks.append(block)
+    # A document stands beside a text, whatever is joined to the message later.
+    if out.target is not None and has_document(blocks):
+        blocks.append({"text": out.quirks.opening})
     fields = OWN.fields(message.native) if out.unreadable[position] is None else {}
     return merge_wire_fields({"role": role, "content": _order(out, position, blocks)}, fields)
 
@@ -285,7 +288,9 @@ def _dump_piece(out: Outgoing[Quirks], position: int, index: int, piece: Content
     if isinstance(piece, ToolResultPart):
         block, losses = dump_result(piece, out.id(position, index, piece))
     else:
-        block, lost = dump_block(piece, suffix=_number(out, position, index))
+        # Without a target a name stays as it is.
+        suffix = "" if out.target is None else _number(out, position, index)
+        block, lost = dump_block(piece, suffix=suffix)
         losses = list(filter(None, [lost]))
     for lost in losses:
         out.lose(position, index, *lost)
@@ -334,12 +339,9 @@ def _join(before: Json, entry: Json) -> list[Json]:
 
 
 def _complete_entries(out: Outgoing[Quirks], entries: list[Json]) -> list[Json]:
-    """Returns the Converse messages with the texts that the API demands: one of the user's before
-    the model's first, and one beside documents."""
+    """Returns the Converse messages with a text of the user's before the model's first, as the API
+    demands it."""
     opening = {"text": out.quirks.opening}
-    for entry in entries:
-        if entry["role"] == "user" and has_document(entry["content"]):
-            entry["content"] = [*entry["content"], opening]
     if entries and entries[0]["role"] == "assistant" and not out.before:
         why = "the API wants the user to speak first; a placeholder does"
         out.lose(0, None, Lost.beginning, why)

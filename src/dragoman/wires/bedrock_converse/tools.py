@@ -99,7 +99,11 @@ def load_tool_choice(config: Json) -> Json:
     named = if_object(written.get(block_type))
     if block_type in _CHOICES and not named:
         choice = _CHOICES[block_type]
-    elif block_type == "tool" and named.keys() == {"name"} and named["name"] not in _SENT_CHOICES:
+    elif (
+        block_type == "tool"
+        and named.keys() == {"name"}
+        and if_text(named["name"]) not in ("", *_SENT_CHOICES)
+    ):
         choice = str(named["name"])
     else:
         return {}
