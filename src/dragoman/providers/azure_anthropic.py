@@ -12,7 +12,6 @@ from dragoman.providers import vertex_anthropic
 from dragoman.providers.anthropic import PROVIDER as ANTHROPIC
 from dragoman.providers.auth import Auth
 from dragoman.providers.entra_auth import NAMES, entra_auth
-from dragoman.wires.anthropic.quirks import Quirks
 
 __all__ = ["PROVIDER"]
 
@@ -44,7 +43,7 @@ PROVIDER = msgspec.structs.replace(
     auth=_foundry_auth,
     auth_names=NAMES,
     headers=ANTHROPIC.headers,
-    quirks=Quirks(reads=vertex_anthropic.SIGNERS),
+    quirks=ANTHROPIC.quirks,
     priced_as="anthropic",
     otel_name="azure.ai.inference",
 )

@@ -6,7 +6,6 @@ from dragoman.capability import Capability
 from dragoman.providers import vertex_anthropic
 from dragoman.providers.anthropic import PROVIDER as ANTHROPIC
 from dragoman.providers.aws_region import BEDROCK_KEY, make_region_auth
-from dragoman.wires.anthropic.quirks import Quirks
 
 __all__ = ["PROVIDER"]
 
@@ -22,7 +21,7 @@ PROVIDER = msgspec.structs.replace(
     headers=ANTHROPIC.headers,
     chat_model="anthropic.claude-sonnet-4-6",
     capabilities=vertex_anthropic.PROVIDER.capabilities - {Capability.server_tools},
-    quirks=Quirks(reads=vertex_anthropic.SIGNERS),
+    quirks=ANTHROPIC.quirks,
     priced_as="aws",
     otel_name="aws.bedrock",
 )

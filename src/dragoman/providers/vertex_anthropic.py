@@ -9,14 +9,13 @@ import msgspec
 
 from dragoman.capability import Capability
 from dragoman.providers.anthropic import PROVIDER as ANTHROPIC
+from dragoman.providers.anthropic import SIGNERS
 from dragoman.providers.auth import Auth
 from dragoman.providers.google_auth import vertex_auth
 from dragoman.wires.anthropic.quirks import Quirks
 
-__all__ = ["PROVIDER", "SIGNERS"]
+__all__ = ["PROVIDER"]
 
-SIGNERS = ("anthropic", "vertex-anthropic", "bedrock-anthropic", "azure-anthropic")
-"""Platforms of Anthropic's models. Each reads the thinking that another one signed."""
 _NAMES = {
     "ANTHROPIC_VERTEX_PROJECT_ID": "GOOGLE_CLOUD_PROJECT",
     "CLOUD_ML_REGION": "GOOGLE_CLOUD_LOCATION",
