@@ -19,7 +19,6 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.wires.chat.alternation import dump_alternating
 from dragoman.wires.chat.content import READERS, choose_block_type, dump_noted_block, write_block
 from dragoman.wires.chat.decode import Decoder
 from dragoman.wires.chat.encode import STREAM_TYPE, Encoder, dump_response, envelope
@@ -31,6 +30,7 @@ from dragoman.wires.chat.messages import (
     load_messages,
     prepare_conversation,
 )
+from dragoman.wires.chat.messages_alternating import dump_alternating
 from dragoman.wires.chat.messages_votes import votes
 from dragoman.wires.chat.record import (
     DialectRecord,

@@ -31,8 +31,8 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest
-from dragoman.wires.chat.alternation import dump_alternating
 from dragoman.wires.chat.messages import load_conversation, prepare_conversation
+from dragoman.wires.chat.messages_alternating import dump_alternating
 from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema, load_settings
 
