@@ -30,6 +30,7 @@ from dragoman.wires.openai_responses.files import dump_download, load_files
 from dragoman.wires.openai_responses.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.openai_responses.quirks import NAME, Quirks
 from dragoman.wires.openai_responses.request import (
+    background,
     count_field,
     dump_count,
     dump_http,
@@ -82,4 +83,4 @@ __all__ += ["read_call_id", "dump_deleted", "LINKS", "dump_unfinished"]
 __all__ += ["find_item_references", "index_items", "replace_items"]
 __all__ += ["bodies", "request_fields", "allowed", "forward"]
 __all__ += ["dump_interrupt", "load_interrupt", "load_resume", "answer_call"]
-__all__ += ["seal"]
+__all__ += ["seal", "background"]
