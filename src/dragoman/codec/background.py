@@ -31,10 +31,10 @@ class BackgroundForm(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the request for a background answer as far as it is."""
         return HttpRequest(f"{self.path}/{quote(answer_id, safe='')}", method="GET")
 
-    def dump_resume(self, answer_id: str, place: int | str) -> HttpRequest:
+    def dump_resume(self, answer_id: str, position: int | str) -> HttpRequest:
         """Returns the request for the events of a background answer behind a place."""
         http = self.dump_poll(answer_id)
-        query = f"stream=true&{self.after}={quote(str(place), safe='')}"
+        query = f"stream=true&{self.after}={quote(str(position), safe='')}"
         return msgspec.structs.replace(http, path=f"{http.path}?{query}")
 
     def dump_stop(self, answer_id: str) -> HttpRequest:

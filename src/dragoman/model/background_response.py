@@ -70,13 +70,13 @@ class BackgroundResponse:
         self._response, self._form, self._send, self._streams = first, form, send, streams
         self._deadline = monotonic() + _MOST_SECONDS
         self._state = _State()
-        self._place: int | str | None = None
+        self._position: int | str | None = None
         self._is_over = False
         # It may go on at the provider, where it can be asked for by its id.
         self._is_lost = False
         self._half_frame = bytearray()
         self._failures = 0
-        self._told: list[Custom] = []
+        self._reports: list[Custom] = []
 
     @property
     def status(self) -> int:
@@ -88,15 +88,17 @@ class BackgroundResponse:
         """Returns the headers, with names in lower case."""
         return self._response.headers
 
-    def take_told(self) -> list[Custom]:
+    def take_reports(self) -> list[Custom]:
         """Returns what is to be told of the background answer since the last call."""
-        told, self._told = self._told, []
-        return told
+        reports, self._reports = self._reports, []
+        return reports
 
     async def read(self) -> bytes:
         """Returns the next bytes of the background answer; see `Response.read`."""
         try:
-            return await (self._read_stream() if self._streams else self._read_whole())
+            if self._streams:
+                return await self._read_stream()
+            return await self._read_whole()
         except DragomanError:
             self._is_lost = True
             raise
@@ -164,12 +166,12 @@ class BackgroundResponse:
                 raise error
             else:
                 self._is_lost = True
-                rest, self._half_frame = bytes(self._half_frame), bytearray()
-                return rest
+                last_bytes, self._half_frame = bytes(self._half_frame), bytearray()
+                return last_bytes
 
     def _can_resume(self) -> bool:
         """True if the background answer's stream ended too early and may be opened again."""
-        is_known = bool(self._state.id) and self._place is not None
+        is_known = bool(self._state.id) and self._position is not None
         return is_known and not self._is_over and self._failures < _MOST_FAILURES
 
     async def _resume(self) -> None:
@@ -179,9 +181,9 @@ class BackgroundResponse:
         await self._response.close()
         self._half_frame.clear()
         await anyio.sleep(self._failures * _FIRST_WAIT)
-        assert self._place is not None
+        assert self._position is not None
         with suppress(ProviderConnectionError, ProviderTimeoutError):
-            resume = self._form.dump_resume(self._state.id, self._place)
+            resume = self._form.dump_resume(self._state.id, self._position)
             self._response = await self._send(resume)
 
     def _cut_frames(self, data: bytes) -> bytes:
@@ -206,9 +208,11 @@ class BackgroundResponse:
             frame = _decode_frame(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
-        place = frame.event_id if frame.sequence_number is None else frame.sequence_number
-        if place is not None:
-            self._place, self._failures = place, 0
+        position: int | str | None = frame.sequence_number
+        if position is None:
+            position = frame.event_id
+        if position is not None:
+            self._position, self._failures = position, 0
         state = frame.response or frame.interaction
         if state is not None:
             self._note_state(state)
@@ -220,8 +224,11 @@ class BackgroundResponse:
         new."""
         self._is_over = not state.id or state.status not in UNFINISHED
         if not self._is_over and state.status != self._state.status:
-            self._told.append(Custom(BACKGROUND_STATUS, {"id": state.id, "status": state.status}))
-        self._state = state if state.id else self._state
+            self._reports.append(
+                Custom(BACKGROUND_STATUS, {"id": state.id, "status": state.status})
+            )
+        if state.id:
+            self._state = state
 
     def _check_time(self) -> None:
         if monotonic() > self._deadline:

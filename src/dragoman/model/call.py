@@ -176,7 +176,7 @@ class ModelCaller:
                     data, read_error = b"", error
                 events = self._decode_network_read(open_response, data, read_error)
                 if isinstance(response, BackgroundResponse):
-                    events += response.take_told()
+                    events += response.take_reports()
                 if events:
                     if watch is not None and (len(events) > 1 or type(events[0]) is not PartDelta):
                         watch.add(events)
@@ -267,8 +267,10 @@ class ModelCaller:
         async def send(http: HttpRequest) -> Response:
             return await self.access.send(_with_url(http, route, retries=None), route)
 
-        kind = response.headers.get("content-type", "")
-        streams = "json" not in kind and request.options.get("stream", request.stream) is True
+        content_type = response.headers.get("content-type", "")
+        streams = (
+            "json" not in content_type and request.options.get("stream", request.stream) is True
+        )
         return BackgroundResponse(response, form, send, streams=streams)
 
     async def _aim_request(self, lowered: _LoweredRequest) -> _AimedRequest:

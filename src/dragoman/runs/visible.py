@@ -448,7 +448,9 @@ def _finish_reason(
 
 def _asks(part: ToolCallPart | ToolResultPart) -> bool:
     """True for a call that the run's model waits with: the end of the run says what for."""
-    interrupt = read_interrupt(part) if isinstance(part, ToolCallPart) else None
+    if not isinstance(part, ToolCallPart):
+        return False
+    interrupt = read_interrupt(part)
     return interrupt is not None and interrupt.reason != "tool"
 
 

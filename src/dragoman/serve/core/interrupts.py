@@ -155,12 +155,14 @@ def answer_asked_calls(
     """Returns a gateway's client's messages, with its answers to the interrupts of the provider's
     last answer as results of the calls. `before`: ends with that answer."""
     calls = {call.id: call for message in before[-1:] for call in message.tool_calls}
-    asked = {name: call for name, call in calls.items() if read_interrupt(call) is not None}
-    if not asked:
+    open_calls = {name: call for name, call in calls.items() if read_interrupt(call) is not None}
+    if not open_calls:
         return messages
     return [
         message.replace(
-            content=tuple([api.answer_call(piece, asked) or piece for piece in message.content])
+            content=tuple(
+                [api.answer_call(piece, open_calls) or piece for piece in message.content]
+            )
         )
         for message in messages
     ]
