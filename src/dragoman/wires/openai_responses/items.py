@@ -95,8 +95,7 @@ class OutgoingItems(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """A conversation that is being written."""
 
     kinds: dict[str, str]
-    """Id of a call → the type of item for it; empty: it is not sent. Calls of another origin are
-    functions here."""
+    """Id of a call → the type of its item; empty: it is not sent. Foreign calls are functions."""
     foreign: set[str]
     """Ids of the calls of another origin."""
     holds: bool
@@ -429,11 +428,9 @@ class _Writer:
     def _approval(self, call: ToolCallPart, index: int) -> Json | None:
         """Writes the Responses item that asks for an approval. One that was given is left out where
         what came of it cannot go along: the provider would run the call again."""
-        out = self._out
-        may_keep = self._may_keep({"id": call.id})
-        if may_keep or not (self._keeps or call.id in out.spent):
+        if self._may_keep({"id": call.id}) or not (self._keeps or call.id in self._out.spent):
             return dump_call(call, call.id, call.name)
-        out.kinds[call.id] = ""
+        self._out.kinds[call.id] = ""
         why = _TWICE if self._keeps else _FORGOTTEN
         self._lose(index, Lost.tool_call, why, f"the approval of {call.name}")
         return None
@@ -451,12 +448,12 @@ class _Writer:
         if part.id in out.foreign:
             sent = msgspec.structs.replace(part, native=None)
         sent_id = out.id(self._position, index, part)
-        call_type = out.kinds.get(part.id, FUNCTION)
-        if not call_type:
+        item_type = out.kinds.get(part.id, FUNCTION)
+        if not item_type:
             self._lose(index, Lost.tool_result, "its call is not sent")
             return None
-        item = dump_result(sent, sent_id, call_type)
-        if call_type == APPROVAL:
+        item = dump_result(sent, sent_id, item_type)
+        if item_type == APPROVAL:
             return item
         # Written again for the losses alone.
         for piece in part.result if part.is_content else ():
