@@ -12,7 +12,7 @@ from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import Registry
 
-__all__ = ["RECORDED_MEDIA", "markdown"]
+__all__ = ["RECORDED_MEDIA", "TYPED", "UNSPECIFIC", "markdown"]
 
 RECORDED_MEDIA = {
     ("openai-responses", "image_generation"),
@@ -21,9 +21,20 @@ RECORDED_MEDIA = {
 }
 """Provider and way of making media that recorded traffic shows with a file. A test compares them
 with it."""
-
-TYPED = ("bedrock",)
-"""Providers of which there is no recording."""
+TYPED = {
+    "vertex-anthropic",
+    "bedrock-anthropic",
+    "azure-anthropic",
+    "bedrock",
+    "fireworks",
+    "bedrock-openai",
+    "lmstudio",
+    "sglang",
+}
+"""Providers of which there are no recordings: their records follow the vendors' typed clients, servers
+and references. A test compares them with the traffic."""
+UNSPECIFIC = {"local", "openai-compatible", "a2a", "ag-ui"}
+"""Providers that are no vendor's API: nothing of theirs can be recorded."""
 
 
 def markdown() -> str:
@@ -37,6 +48,7 @@ def markdown() -> str:
             _code(row.base_url),
             _code(row.chat_model),
             _code(row.embeddings_model),
+            _source(row.provider),
         )
         for row in rows
     ]
@@ -66,13 +78,21 @@ def markdown() -> str:
             "the records with recorded traffic. The table describes a provider's usual models, streamed; a single model may do less.",
             "",
             *_table(
-                ("provider, aliases", "key", "base URL", "default model", "for embeddings"), where
+                (
+                    "provider, aliases",
+                    "key",
+                    "base URL",
+                    "default model",
+                    "for embeddings",
+                    "source",
+                ),
+                where,
             ),
             "",
-            *_table(("provider", *(capability.replace("_", " ") for capability in used)), able),
+            "Source: `recorded` is run against recorded traffic of the provider. `typed, not recorded` follows the types of the vendor's client or",
+            "server, and has never met a real answer. A base URL that is missing comes from a variable: see [providers](providers.md).",
             "",
-            f"Typed, not recorded: {', '.join(f'`{name}`' for name in TYPED)}. There are no recordings of these providers. Their wires follow the types of the",
-            "vendor's SDK, whose client and validator the tests hold them against, and have not been run against the vendor.",
+            *_table(("provider", *(capability.replace("_", " ") for capability in used)), able),
             "",
             "`images`, `speech` and `transcription` are requests for nothing else, by an endpoint or a chat. There are no recordings of them: they are",
             "written from the vendors' libraries and API references, and have not been run against recorded traffic.",
@@ -110,6 +130,12 @@ def _media_row(provider: Provider, way: MediaWay) -> tuple[str, ...]:
         "any type" if "*/*" in way.makes else ", ".join([f"`{made}`" for made in way.makes]),
         "✓" if (provider.name, way.mode) in RECORDED_MEDIA else "–",
     )
+
+
+def _source(provider: str) -> str:
+    if provider in UNSPECIFIC:
+        return "–"
+    return "typed, not recorded" if provider in TYPED else "recorded"
 
 
 def _code(value: str | None) -> str:
