@@ -131,14 +131,14 @@ def _take_continuation(sending: RequestDump[Quirks]) -> tuple[RequestDump[Quirks
         return sending, {}
     if origin.provider != target.provider:
         return sending, {}
-    asked = tuple(repair(messages[:-1]))
+    earlier = tuple(repair(messages[:-1]))
     if sending.turn is not None:
         # Nothing is remembered of it: the next request has another end.
-        sending.turn.history, sending.turn.messages = None, asked
+        sending.turn.history, sending.turn.messages = None, earlier
     fields: Json = {TOKEN: token}
     if sending.request.options.get("store") is not False and origin.response_id:
         fields["previous_interaction_id"] = origin.response_id
-    return replace(sending, request=sending.request.replace(messages=asked)), fields
+    return replace(sending, request=sending.request.replace(messages=earlier)), fields
 
 
 def _find_fault(body: JsonMap) -> InvalidRequestError | None:
