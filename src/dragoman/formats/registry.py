@@ -163,8 +163,8 @@ def detectable() -> dict[str, Format]:
     )
     # Asked for each conversation, and nearly always the same.
     if not _DETECTABLE or _DETECTABLE[0][0] != known:
-        found = _find_detectable()
-        _DETECTABLE[:] = [(known, found, {name: layout(name) for name in found})]
+        formats = _find_detectable()
+        _DETECTABLE[:] = [(known, formats, {name: layout(name) for name in formats})]
     return _DETECTABLE[0][1]
 
 

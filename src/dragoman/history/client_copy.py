@@ -115,19 +115,19 @@ def put(
     policy = CopyPolicy(system, results, answers, signatures, whole, request.regenerates)
     stored = tuple(stored)
     visible = hide_memos_from(format, stored)
-    kept, merged = _merge_copy(visible, format, request, policy)
+    untouched, merged = _merge_copy(visible, format, request, policy)
     if len(visible) < len(stored):
-        every = [(message, position) for position, message in enumerate(visible[:kept])]
-        kept, merged = 0, restore_memos(stored, [*every, *merged])
-    messages = (*stored[:kept], *[message for message, _ in merged])
+        every = [(message, position) for position, message in enumerate(visible[:untouched])]
+        untouched, merged = 0, restore_memos(stored, [*every, *merged])
+    messages = (*stored[:untouched], *[message for message, _ in merged])
     is_untouched = messages == stored
     # Two equal messages beside each other may be taken for new ones. A copy that is exactly what
     # the stored messages are written as has changed nothing.
     is_doubtful = request is not payload and _has_answer(request.messages) >= _has_answer(stored)
     if is_doubtful and not is_untouched and payload == formats.get(format).dump_messages(stored):
-        kept, merged, messages = len(stored), [], stored
+        untouched, merged, messages = len(stored), [], stored
     resumes = _find_resumes(request.messages, messages, stored)
-    return _compare_with_stored(stored, kept, merged, resumes)
+    return _compare_with_stored(stored, untouched, merged, resumes)
 
 
 def _has_answer(messages: Iterable[Message]) -> bool:
@@ -219,10 +219,10 @@ def _merge_copy(
         # The copy holds nothing before its floor. A format may show what is behind the floor as one
         # message with the answer before it, so that answer and its question are looked at, too.
         cut = max(_find_question(stored[: start.floor]), 0)
-    kept, merged = _merge_from(
+    untouched, merged = _merge_from(
         stored[cut:], name, request, policy, start._replace(floor=start.floor - cut)
     )
-    return cut + kept, [
+    return cut + untouched, [
         (message, None if position is None else cut + position) for message, position in merged
     ]
 
@@ -382,13 +382,13 @@ def _are_new_user_messages(messages: Sequence[Message], stored: Sequence[Message
 
 def _compare_with_stored(
     stored: Sequence[Message],
-    kept: int,
+    untouched: int,
     merged: Sequence[MergedMessage],
     resumes: tuple[Resume, ...],
 ) -> Changes:
-    """Returns the differences that the client's copy makes to the stored conversation. `kept`: how
-    many stored messages stay as they are, before those that are `merged`."""
-    behind = stored[kept:]
+    """Returns the differences that the client's copy makes to the stored conversation. `untouched`:
+    how many stored messages stay as they are, before those that are `merged`."""
+    behind = stored[untouched:]
     messages = [message for message, _ in merged]
     remaining = {position for _, position in merged}
     edited = [
@@ -396,13 +396,17 @@ def _compare_with_stored(
         for message, position in merged
         if position is not None and message is not stored[position]
     ]
-    alike = kept + _count_alike(behind, messages)
+    alike = untouched + _count_alike(behind, messages)
     return Changes(
-        messages=(*stored[:kept], *messages),
+        messages=(*stored[:untouched], *messages),
         added=tuple([message for message, position in merged if position is None]),
         edited=tuple(edited),
         removed=tuple(
-            [message for position, message in enumerate(behind, kept) if position not in remaining]
+            [
+                message
+                for position, message in enumerate(behind, untouched)
+                if position not in remaining
+            ]
         ),
         branched=alike if alike < len(stored) else None,
         resumes=resumes,

@@ -16,7 +16,7 @@ from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ag_ui.messages_dump import DumpedNames, dump_group
-from dragoman.wires.ag_ui.messages_load import ACTIVITY, ROLES, Entry, load_group, open_entry
+from dragoman.wires.ag_ui.messages_load import ACTIVITY, ROLES, AguiMessage, load_group, open_entry
 from dragoman.wires.ag_ui.quirks import load_extras, rename_message
 
 __all__ = [
@@ -36,7 +36,7 @@ layout = Layout(
 )
 """Where the messages are in the body of a request."""
 
-_Group = list[Entry]
+_Group = list[AguiMessage]
 """AG-UI messages that are one message."""
 _ANY = frozenset(["id", "role", "content", "metadata", "subagentRunId", "encryptedValue"])
 _FIELDS: Mapping[str, frozenset[str]] = {
@@ -144,7 +144,7 @@ class _Groups:
         self.listed: list[_Group] = []
         self._by_key: dict[str, _Group] = {}
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: AguiMessage) -> None:
         """Adds an AG-UI message to the group that it continues, or starts a group."""
         group = self._find_noted(entry)
         # only foreign messages are grouped by their order; dragoman's own name their group
@@ -155,7 +155,7 @@ class _Groups:
             self.listed.append(group)
         group.append(entry)
 
-    def _find_noted(self, entry: Entry) -> _Group | None:
+    def _find_noted(self, entry: AguiMessage) -> _Group | None:
         """Returns the group that an AG-UI message names, or None. Others may stand between, since
         clients put results behind their calls."""
         key = entry.group_key
@@ -167,7 +167,7 @@ class _Groups:
             return group
         return None
 
-    def _find_last(self, entry: Entry) -> _Group | None:
+    def _find_last(self, entry: AguiMessage) -> _Group | None:
         """Returns the last group of AG-UI messages if a foreign message continues it, or None."""
         last = self.listed[-1]
         role = entry.fields["role"]

@@ -310,8 +310,8 @@ class _GroupWriter:
         message, metadata = self.message, entries[0].get("metadata")
         if _is_usual(message):
             # Nearly every message: what is read of its pieces is known without reading them.
-            known = app_metadata(metadata) if entries[0]["role"] in _SPEAKING else {}
-            return Message(message.role, message.content, id=self.ids.key, metadata=known)
+            read_metadata = app_metadata(metadata) if entries[0]["role"] in _SPEAKING else {}
+            return Message(message.role, message.content, id=self.ids.key, metadata=read_metadata)
         names: ChainMap[str, str] = ChainMap({}, self.group.names)
         opened = [open_entry(index, fields) for index, fields in enumerate(entries)]
         return load_group(opened, None, names)[0]

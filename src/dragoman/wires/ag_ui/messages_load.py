@@ -43,7 +43,7 @@ from dragoman.wires.ag_ui.tools import load_call, load_result
 __all__ = [
     "ACTIVITY",
     "ROLES",
-    "Entry",
+    "AguiMessage",
     "open_entry",
     "load_group",
     "load_index",
@@ -71,7 +71,7 @@ _BESIDE = ("reasoning", ACTIVITY)
 _MESSAGE_FIELDS = frozenset(Message.__struct_fields__)
 
 
-class Entry(NamedTuple):
+class AguiMessage(NamedTuple):
     """An AG-UI message, with what it carries, which is decoded once."""
 
     position: int
@@ -92,18 +92,18 @@ class Entry(NamedTuple):
         return if_text(self.fields.get("id"))
 
 
-def open_entry(position: int, fields: Json) -> Entry:
+def open_entry(position: int, fields: Json) -> AguiMessage:
     """Returns an AG-UI message of a list with its extras."""
     extras = load_extras(fields.get("metadata"))
     calls = if_objects(fields.get("toolCalls"))
     if extras or not calls:
-        return Entry(position, fields, extras, extras)
+        return AguiMessage(position, fields, extras, extras)
     of_call = load_extras(calls[0].get("metadata"))
-    return Entry(position, fields, extras, pick(of_call, ("of", "start", "m")))
+    return AguiMessage(position, fields, extras, pick(of_call, ("of", "start", "m")))
 
 
 def load_group(
-    entries: Sequence[Entry],
+    entries: Sequence[AguiMessage],
     origin: Origin | None,
     names: MutableMapping[str, str],
     problems: list[Problem] | None = None,
@@ -122,7 +122,7 @@ def load_group(
     pieces: list[Placed] = []
     # parts for which AG-UI has no place; they stand in the extras
     unwritten: list[Placed] = []
-    head: Entry | None = None
+    head: AguiMessage | None = None
     # how the entries were spelled; filled as they are read
     form: Json = {}
     for entry in entries:
@@ -148,7 +148,7 @@ def load_group(
     return [_apply_extras(message, extras)]
 
 
-def _choose_head(head: Entry | None, entry: Entry) -> Entry:
+def _choose_head(head: AguiMessage | None, entry: AguiMessage) -> AguiMessage:
     """Returns the AG-UI message of a group with the fields of the whole: the first, but not foreign
     reasoning."""
     if head is None or (head.fields["role"] in _BESIDE and not head.extras):
