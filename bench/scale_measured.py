@@ -39,7 +39,7 @@ class TimedLog(SqlLog):
         super().__init__(url)
         self.timed: list[tuple[int, float]] = []
         writer: Any = self._database._writer
-        commit = writer._commit
+        commit = writer._carry_out
 
         def timed_commit(works: Any) -> Any:
             began = time.perf_counter()
@@ -47,7 +47,7 @@ class TimedLog(SqlLog):
             self.timed.append((len(works), time.perf_counter() - began))
             return results
 
-        writer._commit = timed_commit
+        writer._carry_out = timed_commit
 
     async def begin(self, count: int) -> list[Lease]:
         """So many new runs."""

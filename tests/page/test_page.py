@@ -192,6 +192,9 @@ def test_threads_are_found_renamed_and_deleted(open_page: Any, shoot: Any) -> No
     page.reload()
     page.get_by_role("button", name="Rename the conversation").click()
     page.locator(".rename input").fill("Striped horses")
+    # What is typed stays while something else is drawn.
+    page.evaluate("dispatchEvent(new Event('hashchange'))")
+    page.wait_for_timeout(100)
     page.keyboard.press("Enter")
     page.locator("aside").get_by_text("Striped horses").wait_for()
     page.locator("aside input").fill("striped")
@@ -269,6 +272,8 @@ def test_two_keys_see_nothing_of_each_other(open_page: Any, look: Any) -> None:
         pages["ann"].get_by_role("button", name=re.compile("Sign out")).click()
         pages["ann"].locator(".sign-in input").wait_for()
         assert "key-of-ann" not in str(pages["ann"].context.cookies())
+        for page in (*pages.values(), stranger):
+            page.context.close()
     open_page.faults[:] = [
         fault for fault in open_page.faults if not re.search(r"status of (401|404)", fault)
     ]

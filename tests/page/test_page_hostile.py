@@ -57,6 +57,7 @@ def test_a_conversation_of_5_000_messages_stays_usable(open_page: Any) -> None:
         assert page.evaluate("window.__longest") < 500
         page.keyboard.press("Escape")
         page.locator(".stopped").wait_for()
+        page.context.close()
 
 
 @pytest.mark.parametrize(("words", "css"), [("code", ".code pre"), ("a table", ".prose table")])
@@ -134,7 +135,18 @@ def test_a_session_that_ends_asks_for_the_key(open_page: Any) -> None:
         page.keyboard.press("Enter")
         finished(page)
         assert "Hello" in page.locator("[role=log]").inner_text()
+        page.context.close()
     open_page.faults[:] = [fault for fault in open_page.faults if "401" not in fault]
+
+
+def test_a_place_chosen_while_the_page_begins_is_kept(open_page: Any, url: str) -> None:
+    page = open_page()
+    page.add_init_script(
+        "addEventListener('DOMContentLoaded', () => { location.hash = '#/calls/' }, { once: true })"
+    )
+    page.goto("about:blank")
+    page.goto(url)
+    page.locator("h1", has_text="Gateway").wait_for()
 
 
 def test_a_page_without_a_secure_context(open_page: Any, url: str) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "is_pcm",
     "is_recording",
     "normalize_audio_type",
+    "read_sample_rate",
     "wrap_wav",
 ]
 
@@ -56,6 +57,12 @@ def is_pcm(mime_type: str) -> bool:
     return normalize_audio_type(mime_type) == "audio/pcm"
 
 
+def read_sample_rate(mime_type: str) -> int:
+    """Returns the samples in a second of raw audio of this media type."""
+    match = _RATE.search(mime_type)
+    return int(match[1]) if match else _USUAL_RATE
+
+
 def is_recording(mime_type: str) -> bool:
     """True if a file of this type may be heard as audio: audio, video with a sound track, or what
     nobody knows."""
@@ -68,9 +75,7 @@ def is_recording(mime_type: str) -> bool:
 
 def wrap_wav(part: DataPart) -> DataPart:
     """Returns raw audio samples (16 bits, one channel, little endian) as a WAV file."""
-    match = _RATE.search(part.mime_type)
-    rate = int(match[1]) if match else _USUAL_RATE
-    size = len(part.data)
+    rate, size = read_sample_rate(part.mime_type), len(part.data)
     # The head of a RIFF file: format 1 is plain samples, and sizes leave out what precedes them.
     sample_format = pack(
         "<HHIIHH", 1, 1, rate, rate * _SAMPLE_BYTES, _SAMPLE_BYTES, 8 * _SAMPLE_BYTES

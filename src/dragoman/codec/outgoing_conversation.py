@@ -10,10 +10,11 @@ from typing import Any, Generic, TypeVar, overload
 import msgspec
 
 from dragoman.codec.fit_ids import fit_names, map_call_ids
+from dragoman.codec.json_values import if_object
 from dragoman.codec.marks import Places, strip_all_marks
 from dragoman.codec.signature_check import find_unreadable
 from dragoman.loss import Loss, Lost
-from dragoman.message import Message, Origin, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import NOTES, OURS, Message, Origin, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest, ToolSpec
 
 __all__ = [
@@ -28,6 +29,7 @@ Q = TypeVar("Q")
 O = TypeVar("O", bound="Outgoing[Any]")  # noqa: E741 the letter of its bound
 
 
+_SCHEMA_FIELD = "response_format"
 _UNFINISHED = {"cut": "cut off", "invalid": "no JSON object"}
 
 
@@ -170,14 +172,27 @@ class _Unreadable(Sequence[str | None]):
 
 
 def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:
-    """Returns the outgoing request without options of another wire, and notes each as a loss."""
-    if request.wire in (None, wire) or not request.options:
-        return request
+    """Returns the outgoing request without options of another wire. Notes each as a loss, and each
+    field that another wire kept for itself and that says anything."""
+    is_foreign = request.wire not in (None, wire) and bool(request.options)
+    owned = [(str(request.wire), name) for name in request.options] if is_foreign else []
+    for owner, fields in (request.native or {}).items():
+        if owner not in (wire, OURS) and not owner.endswith(NOTES):
+            owned += [
+                (owner, name) for name, field in if_object(fields).items() if _says(name, field)
+            ]
     losses += [
-        Loss(None, None, Lost.option, f"it is a field of {request.wire}", name)
-        for name in request.options
+        Loss(None, None, Lost.option, f"it is a field of {owner}", name) for owner, name in owned
     ]
-    return request.replace(options={}, wire=None)
+    return request.replace(options={}, wire=None) if is_foreign else request
+
+
+def _says(name: str, field: object) -> bool:
+    """True if a field of a request says anything, alone or within, beside how a schema is called
+    and written."""
+    if name == _SCHEMA_FIELD or not isinstance(field, dict):
+        return bool(field) and name != _SCHEMA_FIELD
+    return any(inner for key, inner in if_object(field).items() if key != "format")
 
 
 def read_sole_text(message: Message) -> str | None:

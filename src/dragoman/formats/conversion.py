@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple, cast
 
 from dragoman import json_bytes, wires
 from dragoman.codec.json_values import if_list, if_object, read_extra_fields
-from dragoman.codec.native import WireNative
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.detection import (
@@ -368,21 +367,10 @@ def _convert_body(
                 "model",
             )
         )
-    if name != to:
-        why = f"some of it is known to {name} alone"
-        wire_fields = WireNative(name).fields(request.native).items()
-        losses += [
-            Loss(None, None, Lost.option, why, key) for key, value in wire_fields if _says(value)
-        ]
     body = wires.get(to).dump_request(request.replace(model=model), target=target, losses=losses)
     if model:
         return body
     return read_extra_fields(body, "model")
-
-
-def _says(value: object) -> bool:
-    """True if a field of a body says anything, alone or within."""
-    return bool(any(if_object(value).values()) if isinstance(value, dict) else value)
 
 
 def _find_body_options(source: object, field: str, name: str) -> list[Loss]:

@@ -6,13 +6,15 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.event import PartFinished, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import Message, dump_messages, load_messages
+from dragoman.message import DataPart, Message, dump_messages, load_messages
 from dragoman.wires import google_interactions as wire
+from dragoman.wires.google_interactions.content import dump_block, load_block
 
 TEXTS = st.text(min_size=1, max_size=8)
 IDS = st.sampled_from(["c1", "c2", "c 3"])
@@ -124,3 +126,20 @@ def test_an_answer_comes_back_whole_and_streamed(steps: list[Any]) -> None:
     said = [event.part for event in again if isinstance(event, PartFinished)]
     assert [type(part) for part in said] == [type(part) for part in fold(events)[0].content]
     assert fold(again)[0].text == fold(events)[0].text
+
+
+@pytest.mark.parametrize("rate", [8_000, 24_000])
+def test_the_rate_of_raw_samples_has_a_field_of_its_own(rate: int) -> None:
+    block = {"type": "audio", "data": "AAAA", "mime_type": "audio/l16", "sample_rate": rate}
+    part = load_block(block)
+    assert isinstance(part, DataPart)
+    assert part.mime_type == f"audio/l16;rate={rate}"
+    assert dump_block(part) == (block, None)
+    from_gemini = DataPart(bytes(3), f"audio/L16;codec=pcm;rate={rate}")
+    assert dump_block(from_gemini) == (block, None)
+
+
+@pytest.mark.parametrize("rate", [True, -1, 10**9, "8000"])
+def test_a_rate_that_is_none_stays_as_it_came(rate: object) -> None:
+    block = {"type": "audio", "data": "AAAA", "mime_type": "audio/l16", "sample_rate": rate}
+    assert dump_block(load_block(block)) == (block, None)

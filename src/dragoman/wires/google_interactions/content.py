@@ -7,6 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Sequence
 
+from dragoman.codec.audio import is_pcm, read_sample_rate
 from dragoman.codec.json_values import if_text, merge_wire_fields, read_extra_fields
 from dragoman.codec.media import (
     ELSEWHERE,
@@ -35,6 +36,8 @@ _TAKEN = re.compile(
     re.IGNORECASE,
 )
 """Types of the bytes that the API takes."""
+_RAW = "audio/l16"
+"""The API's media type of raw samples of 16 bits."""
 _IN_CONTENT = "content"
 Unsent = tuple[Lost, str, str]
 """What of a part is not sent, why, and of which part."""
@@ -86,8 +89,7 @@ def dump_block(part: Content, *, cites: bool = False) -> tuple[Json, Unsent | No
         if source is None:
             return _describe(part)
         block = {"type": _choose_type(part), **source}
-        if part.mime_type is not None:
-            block["mime_type"] = part.mime_type
+        block |= _dump_media_type(part)
         lost = None
         if part.name:
             lost = (Lost.file_name, "the API knows no names of files", media_label(part))
@@ -113,6 +115,12 @@ def _load_media(block: JsonMap, block_type: str) -> Media | None:
     fields = read_extra_fields(block, "type", "data", "uri", "mime_type")
     if "mime_type" in block and mime_type is None:
         fields["mime_type"] = None
+    form: dict[str, object] = {}
+    rate = block.get("sample_rate")
+    if mime_type == _RAW and type(rate) is int and 1_000 <= rate < 1_000_000:
+        # Other APIs say the rate in the media type.
+        mime_type, form["rate"] = f"{_RAW};rate={rate}", True
+        del fields["sample_rate"]
     part: Media | None = None
     # A file of Google's own is no link that others could open.
     if uri:
@@ -123,7 +131,8 @@ def _load_media(block: JsonMap, block_type: str) -> Media | None:
     if part is None:
         return None
     # Its type follows from the media type, unless the client said another.
-    form = {} if _choose_type(part) == block_type else {"type": block_type}
+    if _choose_type(part) != block_type:
+        form["type"] = block_type
     return _with_native(part, OWN.note(fields, form=form))
 
 
@@ -145,6 +154,17 @@ def _choose_type(part: Media) -> str:
         mime_type = mime_type or guess_media_type(part.url) or "image/*"
     family = (mime_type or "").partition("/")[0].lower()
     return family if family in _MEDIA else "document"
+
+
+def _dump_media_type(part: Media) -> JsonMap:
+    """Returns the fields of an Interactions block that say a file's media type: the API has the rate
+    of raw samples in a field of its own."""
+    if part.mime_type is None:
+        return {}
+    splits = OWN.form(part.native).get("rate") or not OWN.is_ours(part.native)
+    if splits and is_pcm(part.mime_type):
+        return {"mime_type": _RAW, "sample_rate": read_sample_rate(part.mime_type)}
+    return {"mime_type": part.mime_type}
 
 
 def _dump_source(part: Media) -> dict[str, str] | None:

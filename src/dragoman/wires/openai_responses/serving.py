@@ -23,6 +23,7 @@ from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.chat.serving import OPENAI_MINOR, dump_model, dump_models
 from dragoman.wires.openai_responses.messages import dump_messages
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
+from dragoman.wires.openai_responses.tools_groups import tool_groups
 
 __all__ = [
     "forward",
@@ -82,6 +83,7 @@ request_fields = RequestFields(
         "code_interpreter": "code_execution",
         "tool_search": "tool_search",
     },
+    groups=tool_groups,
     types=declare_types(
         number=("temperature", "top_p"),
         whole=("max_output_tokens", "max_tool_calls"),

@@ -25,10 +25,9 @@ function useHash() {
   useEffect(() => {
     const onChange = () => setPlace(readHash());
     addEventListener("hashchange", onChange);
-    if (!place.view) {
-      history.replaceState(null, "", newHash());
-      onChange();
-    }
+    // It may have changed since the first drawing, when nobody listened yet.
+    if (!readHash().view) history.replaceState(null, "", newHash());
+    onChange();
     return () => removeEventListener("hashchange", onChange);
   }, []);
   return place;

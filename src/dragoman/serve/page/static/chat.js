@@ -152,7 +152,7 @@ function Title({ thread, threadId, words, agent, onChanged }) {
   };
   if (isOpen) {
     return html`<form class="rename" onSubmit=${save} onKeyDown=${(event) => event.key === "Escape" && setOpen(false)}>
-      <input name="title" aria-label="Title" maxlength="200" autofocus value=${shown} /><button class="quiet" aria-label="Save the title">${icon("check")}</button>
+      <input name="title" aria-label="Title" maxlength="200" autofocus defaultValue=${shown} /><button class="quiet" aria-label="Save the title">${icon("check")}</button>
       ${fault && html`<span class="wrong" role="alert">${visible(fault)}</span>`}</form>`;
   }
   return html`<h1 dir="auto">${visible(shown || agent.title || agent.name)}</h1>
