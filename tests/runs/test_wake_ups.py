@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -13,12 +13,13 @@ from dragoman.errors import DragomanError
 from dragoman.event import Event, PartDelta, RunError, RunFinished, RunStarted
 from dragoman.message import Usage
 from dragoman.runs import Runs
+from dragoman.runs.driver import PutEvents
 from dragoman.runs.memory_log import MemoryLog
 from dragoman.runs.tail import RunTail
 
 pytestmark = pytest.mark.anyio
 
-END = RunFinished("r", "success", Usage(), [])
+END = RunFinished("r", "success", Usage(), ())
 MEGABYTE = 1024 * 1024
 
 
@@ -27,8 +28,11 @@ class Source:
 
     id = "r"
 
-    def __init__(self, read: Callable[[Any], Any]) -> None:
-        self.read = read
+    def __init__(self, read: Callable[[PutEvents], Awaitable[None]]) -> None:
+        self._read = read
+
+    async def read(self, put: PutEvents) -> None:
+        await self._read(put)
 
     def cancel(self, driver: Any) -> None:
         driver.end_with(RunError(DragomanError("cancelled"), "r"))
@@ -51,7 +55,7 @@ async def turns_until_read(log: MemoryLog, readers: int) -> list[int]:
     given, counts = asyncio.Queue[Event | None](), list[int]()
     seen = [0] * readers
 
-    async def read(put: Any) -> None:
+    async def read(put: PutEvents) -> None:
         await put([RunStarted("r")])
         while (event := await given.get()) is not None:
             await put([event])
@@ -90,7 +94,7 @@ async def test_a_log_that_may_wait_is_left_to_the_driver() -> None:
 
 
 async def test_events_that_come_together_are_stored_together() -> None:
-    async def read(put: Any) -> None:
+    async def read(put: PutEvents) -> None:
         await put([RunStarted("r")])
         for number in range(1000):
             await put([PartDelta("m", 0, str(number))])
@@ -114,7 +118,7 @@ async def test_events_that_come_together_are_stored_together() -> None:
 
 
 async def test_what_cannot_be_stored_at_once_ends_the_run_as_ever() -> None:
-    async def read(put: Any) -> None:
+    async def read(put: PutEvents) -> None:
         await put([RunStarted("r")])
         await asyncio.sleep(0.001)
         await put([PartDelta("m", 0, "said"), PartDelta("m", 0, "more")])
@@ -135,7 +139,7 @@ async def test_what_cannot_be_stored_at_once_ends_the_run_as_ever() -> None:
 
 
 async def test_one_reader_that_waits_and_one_that_is_far_behind_end_together() -> None:
-    async def read(put: Any) -> None:
+    async def read(put: PutEvents) -> None:
         await put([RunStarted("r")])
         for _ in range(5):
             await asyncio.sleep(0.001)
