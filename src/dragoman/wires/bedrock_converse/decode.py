@@ -18,6 +18,7 @@ from dragoman.codec.binary_frames import FAULT, BinaryEventStream
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import (
     as_list,
+    if_list,
     if_object,
     if_objects,
     if_text,
@@ -101,15 +102,7 @@ class Decoder(MessageDecoder):
             self._read_whole(event)
             return
         name = next(iter(event), "")
-        if name == FAULT:
-            raise DecodeError(
-                f"the event stream is corrupt: {event[name]}. Send the request again."
-            )
-        if name.endswith("Exception") or name == "error":
-            raise error_of(event[name], name.removesuffix("error"))
-        # The body of an error, under the status of an answer.
-        if not isinstance(event.get(name), dict):
-            raise error_of(event)
+        _check_error(event, name)
         fields = need_object(event[name], name)
         if name == "messageStart":
             self._out.start()
@@ -187,9 +180,8 @@ class Decoder(MessageDecoder):
             self._note(index, {"citations": [more]})
         elif block_type:
             self._whole.setdefault(index, (block_type, {}))
-            if isinstance(more, list):
-                more = {"content": more}
-            self._note(index, if_object(more))
+            content = if_list(more)
+            self._note(index, {"content": content} if content else if_object(more))
 
     def _note(self, index: int, fields: JsonMap) -> None:
         """Keeps fields of a delta until the block of the Converse stream ends."""
@@ -264,6 +256,21 @@ class Decoder(MessageDecoder):
 
 
 decoder, load_response = Decoder.create, Decoder.load_response
+
+
+def _check_error(event: Json, name: str) -> None:
+    """Checks that an event of a Converse stream tells of no error. `name`: its type.
+
+    Raises:
+        DragomanError: it does.
+    """
+    if name == FAULT:
+        raise DecodeError(f"the event stream is corrupt: {event[name]}. Send the request again.")
+    if name.endswith("Exception") or name == "error":
+        raise error_of(event[name], name.removesuffix("error"))
+    # The body of an error, under the status of an answer.
+    if not isinstance(event.get(name), dict):
+        raise error_of(event)
 
 
 def _join_texts(blocks: list[Json]) -> list[Json]:

@@ -203,6 +203,12 @@ def _dump_piece(piece: Content) -> Json | None:
         return dump_call(piece, piece.id, piece.name)
     if not is_ours and isinstance(piece, (ToolResultPart, ProviderPart)):
         return None
+    return _dump_content(piece)
+
+
+def _dump_content(piece: Content) -> Json | None:
+    """Returns the block of a piece that is no call in a Converse response, or None if it says
+    nothing."""
     if isinstance(piece, ToolResultPart):
         return dump_result(piece, piece.id)[0]
     if isinstance(piece, ThinkingPart) and not piece.text and not OWN.fields(piece.native):

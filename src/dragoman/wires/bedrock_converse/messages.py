@@ -143,15 +143,10 @@ def load_pieces(content: Any, names: dict[str, str]) -> tuple[Content, ...]:
         raise HistoryError("content must be a list of blocks, which are objects")
     pieces: list[Content] = []
     for block in if_objects(content):
-        if CALL in block and len(block) == 1:
-            piece = load_call(block)
-        elif RESULT in block and len(block) == 1:
-            piece = load_result(block, names)
-        else:
-            piece = load_block(block)
+        piece = _load_piece(block, names) or keep_whole(block)
         if isinstance(piece, ToolCallPart):
             names[piece.id] = piece.name
-        pieces.append(piece or keep_whole(block))
+        pieces.append(piece)
     return tuple(pieces)
 
 
@@ -211,6 +206,15 @@ def dump_conversation(out: Outgoing[Quirks]) -> Json:
 
 _CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
+
+
+def _load_piece(block: Json, names: Mapping[str, str]) -> Content | None:
+    """Reads one Converse content block; None if it is a call or a result of an unknown shape."""
+    if len(block) == 1 and CALL in block:
+        return load_call(block)
+    if len(block) == 1 and RESULT in block:
+        return load_result(block, names)
+    return load_block(block)
 
 
 def _count_block_votes(block: Json) -> int:

@@ -76,9 +76,7 @@ def dump_settings(
     """Returns settings as fields of a Converse body. What the API or the model lacks is added to
     the losses. `fits`: what the model refuses beside other settings is left out."""
     settings, form = request.settings, OWN.form(request.native)
-    way = form.get(_REASONING) or _EFFORT
-    if is_claude(request.model) and (_REASONING not in form or isinstance(settings.reasoning, int)):
-        way = _BUDGET
+    way = _find_way(request)
     output: Json = {}
     if way == _EFFORT:
         fields = _dump_plain_settings(request, losses)
@@ -155,6 +153,15 @@ def find_cache(block: Any) -> str | None:
 def is_claude(model: str) -> bool:
     """True if a Bedrock model's name, or the ARN of its profile, says that it is Claude."""
     return "claude" in model.lower()
+
+
+def _find_way(request: ModelRequest) -> str:
+    """Returns how a Bedrock model is asked to think: as a client asked, else as the model takes
+    it."""
+    noted = if_text(OWN.form(request.native).get(_REASONING))
+    if is_claude(request.model) and (not noted or isinstance(request.settings.reasoning, int)):
+        return _BUDGET
+    return noted or _EFFORT
 
 
 def _load_reasoning(model: Json, output: Json, form: Json) -> Json:
