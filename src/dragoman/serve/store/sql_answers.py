@@ -120,9 +120,10 @@ class SqlAnswers:
     async def _write_answer(self, answered: Answered, body: bytes, keys: Sequence[str]) -> None:
         """Writes an answer, and releases the bytes that were counted for it."""
         try:
-            await self._database.write(
+            number = await self._database.write(
                 lambda connection: _save_answer_rows(connection, answered, body, keys)
             )
+            self._decoded.keep(number, answered, len(body))
         finally:
             self._queued_bytes -= len(body)
 
@@ -229,8 +230,8 @@ def _note_failure(writing: asyncio.Future[None]) -> None:
 
 def _save_answer_rows(
     connection: Connection, answered: Answered, body: bytes, wanted_keys: Sequence[str]
-) -> None:
-    """Inserts an answer and its keys, or updates them."""
+) -> int:
+    """Inserts an answer and its keys, or updates them. Returns the answer's number."""
     values = {
         "owner": answered.owner,
         "answer_id": answered.id,
@@ -255,6 +256,7 @@ def _save_answer_rows(
     if all_keys := dict.fromkeys([*old_keys, *sendable]):
         key_rows = [{"owner": answered.owner, "key": key, "number": number} for key in all_keys]
         connection.execute(_INSERT_KEYS, key_rows)
+    return number
 
 
 def _find_answer_row(
