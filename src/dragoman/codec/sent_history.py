@@ -143,8 +143,8 @@ class SentHistory:
     def _repeats(self, position: int, message: Message) -> bool:
         """True if a system text at the head of the sent history says, to the byte, what this message
         does."""
-        kept = self.given[position] if position < self.at else None
-        return kept is not None and _encode(kept) == _encode(message)
+        earlier = self.given[position] if position < self.at else None
+        return earlier is not None and _encode(earlier) == _encode(message)
 
     def count_shared_segments(self, messages: Sequence[Message]) -> int:
         """Returns how many segments of the sent history begin this conversation and may be cut off

@@ -251,7 +251,7 @@ def _save_answer_rows(
     if number is None:
         same = {"of_owner": answered.owner, "of_id": answered.id}
         old_keys = connection.execute(_TAKE_KEYS, same).scalars().all()
-        number = connection.execute(_REPLACE[dialect], values).scalar_one()
+        number = int(connection.execute(_REPLACE[dialect], values).scalar_one())
     sendable = [_bound_key(key) for key in wanted_keys if _clean_text(key) == key]
     if all_keys := dict.fromkeys([*old_keys, *sendable]):
         key_rows = [{"owner": answered.owner, "key": key, "number": number} for key in all_keys]

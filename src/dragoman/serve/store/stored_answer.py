@@ -152,17 +152,18 @@ MessageKeys = dict[int, tuple[Message, str]]
 """Identity of a message → itself, so that it lives as long, and its key."""
 
 
-def _list_keys(conversation: Iterable[Message], known: MessageKeys | None = None) -> list[str]:
-    """Returns the keys of the messages of which the key of a conversation is made. `known`: has
+def _list_keys(conversation: Iterable[Message], computed: MessageKeys | None = None) -> list[str]:
+    """Returns the keys of the messages of which the key of a conversation is made. `computed`: has
     those that were made before, and grows."""
-    known = {} if known is None else known
+    if computed is None:
+        computed = {}
     keys: list[str] = []
     for message in conversation:
         if message.role is Role.SYSTEM or not message.parts:
             continue
-        entry = known.get(id(message))
+        entry = computed.get(id(message))
         if entry is None:
-            entry = known[id(message)] = message, _message_key(message)
+            entry = computed[id(message)] = message, _message_key(message)
         keys.append(entry[1])
     return keys
 
@@ -171,24 +172,26 @@ def keys_of(
     conversation: Sequence[Message],
     answer: Sequence[Message],
     scope: str,
-    known: MessageKeys | None = None,
+    computed: MessageKeys | None = None,
 ) -> list[str]:
     """Returns the keys of an answer. `conversation`: all that the client has before it; both as the
-    client has them. `known`: keys of its messages that were made before; it grows.
+    client has them. `computed`: keys of its messages that were made before; it grows.
 
     A call is known by its id, and by what it is and what it answers: many providers number the
     calls of each conversation. Some clients fill in its arguments, so it is known as well by its
     name alone behind all that was said before.
     """
-    return keys_after(begin_ending(conversation, scope, known), answer)
+    return keys_after(begin_ending(conversation, scope, computed), answer)
 
 
 def begin_ending(
-    conversation: Sequence[Message], scope: str, known: MessageKeys | None = None
+    conversation: Sequence[Message], scope: str, computed: MessageKeys | None = None
 ) -> Ending:
     """Returns what the keys of an answer are made of, beside the answer. See `keys_of`."""
     last = _message_key(conversation[-1]) if conversation else ""
-    return Ending(scope=scope, message_keys=tuple(_list_keys(conversation, known)), last_key=last)
+    return Ending(
+        scope=scope, message_keys=tuple(_list_keys(conversation, computed)), last_key=last
+    )
 
 
 def keys_after(ending: Ending, answer: Sequence[Message]) -> list[str]:
@@ -213,17 +216,17 @@ def keys_after(ending: Ending, answer: Sequence[Message]) -> list[str]:
 
 
 def latest_keys(
-    conversation: Sequence[Message], scope: str, known: MessageKeys | None = None
+    conversation: Sequence[Message], scope: str, computed: MessageKeys | None = None
 ) -> list[str]:
     """Returns the keys under which the latest answer of a conversation may be found, as its client
-    sends it back. `known`: as for `keys_of`."""
+    sends it back. `computed`: as for `keys_of`."""
     last = max(
         (index for index, message in enumerate(conversation) if message.role is Role.MODEL),
         default=None,
     )
     if last is None:
         return []
-    return keys_of(conversation[:last], [conversation[last]], scope, known)
+    return keys_of(conversation[:last], [conversation[last]], scope, computed)
 
 
 def _message_key(message: Message) -> str:
@@ -252,7 +255,7 @@ def _digest_key(*texts: str) -> str:
 def _digest_texts(*texts: str, after: blake2b | None = None) -> blake2b:
     """Returns the digest of several texts, for keys of stored answers. `after`: the digest of those
     that stand before them."""
-    digest = blake2b(digest_size=16) if after is None else after.copy()
+    digest = after.copy() if after else blake2b(digest_size=16)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(encoded))

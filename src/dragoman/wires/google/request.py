@@ -245,15 +245,15 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
 def _drop_repeated_results(content: Any) -> Any:
     """Returns a content of a Gemini body with each result once. Google refuses more results than
     there were calls, and Gemini CLI sends those of a session that it resumes twice."""
-    kept: list[Any] = []
+    once: list[Any] = []
     results: dict[str, Json] = {}
     parts = if_list(if_object(content).get("parts"))
     for part in parts:
         result = if_object(if_object(part).get("functionResponse"))
         id_ = if_text(result.get("id"))
         if not id_ or results.setdefault(id_, result) is result or results[id_] != result:
-            kept.append(part)
-    return content if len(kept) == len(parts) else {**content, "parts": kept}
+            once.append(part)
+    return content if len(once) == len(parts) else {**content, "parts": once}
 
 
 count_field = "totalTokens"
