@@ -189,14 +189,7 @@ def dump_conversation(out: Outgoing[Quirks]) -> Json:
     names: set[str] = set()
     for position in range(head, len(out.messages)):
         entry = _dump_entry(out, position, names)
-        if out.target is None:
-            entries.append(entry)
-        elif not entry["content"]:
-            out.lose(position, None, Lost.message, "it says nothing, and the API takes none such")
-        elif entries and entry["role"] == entries[-1]["role"]:
-            entries[-1] = {**entries[-1], **entry, "content": _join(entries[-1], entry)}
-        else:
-            entries.append(entry)
+        _add_entry(out, position, entry, entries)
     if out.target is not None:
         entries = _complete_entries(out, entries)
     if system:
@@ -281,6 +274,19 @@ def _dump_entry(out: Outgoing[Quirks], position: int, names: set[str]) -> Json:
         blocks.append({"text": out.quirks.opening})
     fields = OWN.fields(message.native) if out.unreadable[position] is None else {}
     return merge_wire_fields({"role": role, "content": _order(out, position, blocks)}, fields)
+
+
+def _add_entry(out: Outgoing[Quirks], position: int, entry: Json, entries: list[Json]) -> None:
+    """Adds a message to the Converse messages so far, or joins it to the last one, as a target
+    demands it."""
+    if out.target is None:
+        entries.append(entry)
+    elif not entry["content"]:
+        out.lose(position, None, Lost.message, "it says nothing, and the API takes none such")
+    elif entries and entry["role"] == entries[-1]["role"]:
+        entries[-1] = {**entries[-1], **entry, "content": _join(entries[-1], entry)}
+    else:
+        entries.append(entry)
 
 
 def _dump_piece(out: Outgoing[Quirks], position: int, index: int, piece: Content) -> Json:

@@ -209,13 +209,18 @@ def _dump_returned(part: ToolResultPart) -> tuple[list[Json], list[Unsent]]:
     if part.is_content:
         dumped = [_dump_inner(inner) for inner in part.result]
         return [block for block, _ in dumped], [lost for _, lost in dumped if lost is not None]
+    return _dump_plain(returned, form), []
+
+
+def _dump_plain(returned: Any, form: Any) -> list[Json]:
+    """Returns the content of a Converse result that is a text or JSON. `form`: how it came."""
     if form == _RAW and if_list(returned):
-        return returned, []
+        return returned
     if returned is None:
-        return [], []
+        return []
     if isinstance(returned, dict) or form == "json":
-        return [{"json": returned}], []
-    return [{"text": text_or_json(returned)}], []
+        return [{"json": returned}]
+    return [{"text": text_or_json(returned)}]
 
 
 def _dump_inner(part: Content) -> tuple[Json, Unsent | None]:
