@@ -18,7 +18,7 @@ from dragoman.providers.auth import Auth
 from dragoman.providers.hints import install_command
 from dragoman.request import HttpRequest
 
-__all__ = ["bedrock_auth", "bedrock_url"]
+__all__ = ["bedrock_auth", "bedrock_url", "find_region"]
 
 _REGION = "us-east-1"
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -41,7 +41,7 @@ _SERVICE = "bedrock"
 def bedrock_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
     """Returns how requests to Amazon Bedrock are authorized and where they go: with an API key by
     that, else by a signature; None if the environment names neither."""
-    region = _first_value(environment, _REGIONS)
+    region = find_region(environment)
     if key:
         return Auth(base_url=bedrock_url(region or _REGION))
     if not _first_value(environment, _SIGNS) and not _find_files(environment):
@@ -54,6 +54,11 @@ def bedrock_auth(environment: Mapping[str, str], key: str | None) -> Auth | None
         return _sign(request, _load_credentials(environment, profile), region)
 
     return Auth(base_url=bedrock_url(region), sign=sign)
+
+
+def find_region(environment: Mapping[str, str]) -> str:
+    """Returns the region of AWS that the environment names, or an empty text."""
+    return _first_value(environment, _REGIONS)
 
 
 def bedrock_url(region: str) -> str:

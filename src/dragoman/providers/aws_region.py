@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from dragoman.errors import SettingsError
 from dragoman.providers.auth import Auth
+from dragoman.providers.aws_auth import find_region
 
 __all__ = ["BEDROCK_KEY", "make_region_auth"]
 
@@ -20,9 +21,8 @@ def make_region_auth(url: str) -> Callable[[Mapping[str, str], str | None], Auth
         """Returns where requests with a Bedrock API key go, or None without one."""
         if not key:
             return None
-        region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-        if region:
-            return Auth(base_url=url.format(region=region.strip()))
+        if region := find_region(environment):
+            return Auth(base_url=url.format(region=region))
         return Auth(base_url=SettingsError("Amazon Bedrock needs a region: set AWS_REGION"))
 
     return find
