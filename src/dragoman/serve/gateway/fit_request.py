@@ -27,7 +27,7 @@ from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPar
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.profiles.attach import lower_for
 from dragoman.request import ModelRequest, OnLoss
-from dragoman.serve.core.request_fields import foreign_losses, translate_tools, without_wire
+from dragoman.serve.core.request_fields import foreign_losses, without_wire
 from dragoman.wires.serving import Serving, get_serving
 
 __all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
@@ -256,9 +256,8 @@ class Fitting:
             request = request.replace(
                 settings=msgspec.structs.replace(request.settings, tool_choice=None)
             )
-        shared, lost = translate_tools(request, wire, destination.wire)
-        losses += [*foreign_losses(request, wire), *lost]
-        request = without_wire(shared, wire)
+        losses += foreign_losses(request, wire)
+        request = without_wire(request, wire)
         unstored = get_serving(wires.get(destination.wire)).request_fields.unstored
         if unstored and not self._stores:
             return request.replace(options=unstored)

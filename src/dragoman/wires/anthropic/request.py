@@ -39,6 +39,7 @@ from dragoman.wires.anthropic.settings import (
     load_settings,
 )
 from dragoman.wires.anthropic.tools import (
+    SERVER_TOOLS,
     dump_tool_choice,
     dump_tools,
     load_tool_choice,
@@ -183,6 +184,7 @@ _REQUESTS = RequestFormat(
     _dump_anthropic_request,
     _CONVERSATION,
     tool_fields=_TOOL_FIELDS,
+    server_tools=SERVER_TOOLS,
 )
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,

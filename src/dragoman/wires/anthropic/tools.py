@@ -18,6 +18,7 @@ from dragoman import json_bytes
 from dragoman.codec.fit_ids import TOOL_NAMES
 from dragoman.codec.json_values import if_object, if_text, read_extra_fields, text_or_json
 from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.server_tools import ServerTools
 from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -28,6 +29,7 @@ from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 
 __all__ = [
     "CALLS",
+    "SERVER_TOOLS",
     "dump_call",
     "dump_own",
     "dump_result",
@@ -48,6 +50,23 @@ CALLS: Mapping[str, Literal["agent", "provider"]] = {
 """Types of the blocks that are calls → who runs the tool."""
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _SENT_CHOICES = {neutral: kind for kind, neutral in _CHOICES.items()}
+_USES = {option: option for option in ("allowed_domains", "blocked_domains", "max_uses")}
+SERVER_TOOLS = ServerTools(
+    names={
+        **{name: name for name in ("web_search", "web_fetch", "code_execution", "memory")},
+        **dict.fromkeys(("computer", "computer_toolset_20260801"), "computer_use"),
+        **dict.fromkeys(("tool_search_tool_bm25", "tool_search_tool_regex"), "tool_search"),
+    },
+    options={
+        "web_search": {**_USES, "user_location": "user_location"},
+        "web_fetch": {**_USES, "max_tokens": "max_content_tokens"},
+        "computer_use": {
+            "display_width": "display_width_px",
+            "display_height": "display_height_px",
+        },
+    },
+)
+"""The tools that Anthropic runs, and those whose calls it defines."""
 _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 _VERSIONED = re.compile(r"(.+)_\d{8}")
 _MISPLACED = "the API takes calls from the model and results from the user alone"

@@ -1,0 +1,286 @@
+"""Tools that a provider runs, such as a web search, under one name with one name for each common
+option, whichever API a request came from.
+
+A wire says by a table what its API calls them (`ServerTools`). `read_server_tools` gives a loaded
+tool its common name and notes where it came from. `fit_server_tools` does the reverse for the same
+wire. For another one it writes the tool in that API's words; what the API lacks is a loss, or our
+own function where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import is_
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
+from dragoman.codec.native import WireNative
+from dragoman.json_bytes import Json, JsonMap
+from dragoman.loss import Loss, Lost
+from dragoman.message import NOTES
+from dragoman.request import ModelRequest, ServerTool, ToolSpec
+
+__all__ = ["COMMON", "ServerTools", "fit_server_tools", "read_server_tools"]
+
+
+class ServerTools(NamedTuple):
+    """The tools that providers of one API run."""
+
+    names: Mapping[str, str] = {}
+    """The API's name of a tool, in each version → the common one. Empty: vendors differ, so that a
+    tool that no other wire read is sent as it is."""
+    options: Mapping[str, Mapping[str, str]] = {}
+    """Common name of a tool → its common options, each with the path of its field in the API's
+    object; `0` stands for a list of one."""
+    usual: Mapping[str, JsonMap] = {}
+    """Common name of a tool → what the API takes for options that are not there."""
+
+
+class _CommonTool(NamedTuple):
+    """A tool that several providers run."""
+
+    options: tuple[str, ...] = ()
+    """Its common options."""
+    binding: tuple[str, ...] = ()
+    """Options without which it could do more than it may: where the API lacks one, it has no such
+    tool."""
+    stays: str = ""
+    """Why it cannot move from one API to another; empty: it can."""
+    function: ToolSpec | None = None
+    """The function that does the same where the API has no such tool, for those that the caller
+    runs anyway."""
+
+
+_PATH: Json = {"type": "string", "description": "A path that begins with /memories."}
+_TEXT: Json = {"type": "string"}
+_MEMORY = ToolSpec(
+    "memory",
+    "Views and edits files in /memories, which last longer than this conversation. Look there "
+    "before you begin, and write down what you may need later.",
+    {
+        "type": "object",
+        "properties": {
+            "command": {
+                "type": "string",
+                "enum": ["view", "create", "str_replace", "insert", "delete", "rename"],
+            },
+            "path": _PATH,
+            "view_range": {"type": "array", "items": {"type": "integer"}},
+            "file_text": {**_TEXT, "description": "The content for `create`."},
+            "old_str": {**_TEXT, "description": "The text that `str_replace` replaces."},
+            "new_str": {**_TEXT, "description": "The text in its place."},
+            "insert_line": {"type": "integer", "description": "The line after which to insert."},
+            "insert_text": {**_TEXT, "description": "The text for `insert`."},
+            "old_path": _PATH,
+            "new_path": _PATH,
+        },
+        "required": ["command"],
+    },
+)
+COMMON: Mapping[str, _CommonTool] = {
+    "web_search": _CommonTool(
+        ("allowed_domains", "blocked_domains", "max_uses", "user_location", "context_size")
+    ),
+    "web_fetch": _CommonTool(("allowed_domains", "blocked_domains", "max_uses", "max_tokens")),
+    "code_execution": _CommonTool(),
+    "image_generation": _CommonTool(("size", "quality", "background", "output_format")),
+    "file_search": _CommonTool(
+        ("stores", "max_results"), stays="what it searches is its provider's"
+    ),
+    "mcp": _CommonTool(
+        ("name", "url", "headers", "authorization", "allowed_tools", "approval", "description"),
+        ("allowed_tools", "approval"),
+    ),
+    "memory": _CommonTool(function=_MEMORY),
+    "computer_use": _CommonTool(
+        ("display_width", "display_height", "environment"),
+        stays="its actions differ from API to API",
+    ),
+    "tool_search": _CommonTool(),
+}
+"""The common names."""
+_SILENT: JsonMap = {"container": {"type": "auto"}, "approval": "never"}
+"""Field → the value that asks for what APIs without it do."""
+_WITHIN: Mapping[str, JsonMap] = {"user_location": {"type": "approximate"}}
+"""Option → what each API wants in it besides."""
+_SPELLED, _USUAL = "tool", "usual"
+"""In the notes: the name that the API has for a tool, where that is not the common one; and the
+options that were not there."""
+
+
+def read_server_tools(request: ModelRequest, wire: str, api: ServerTools) -> ModelRequest:
+    """Returns a request that a wire has just read, with the provider's tools under their common
+    names."""
+    if not any(isinstance(tool, ServerTool) for tool in request.tools):
+        return request
+    own = WireNative(wire)
+    tools = [_read_tool(tool, own, api) for tool in request.tools]
+    return request.replace(tools=tuple(tools))
+
+
+def _read_tool(
+    tool: ToolSpec | ServerTool, own: WireNative, api: ServerTools
+) -> ToolSpec | ServerTool:
+    if isinstance(tool, ToolSpec):
+        return tool
+    name = api.names.get(tool.name)
+    native = tool.native or own.note(mark=True)
+    if name is None:
+        return replace(tool, native=native)
+    if name != tool.name:
+        native = own.with_form(native, **{_SPELLED: tool.name})
+    options: Json = dict(tool.options)
+    for option, path in api.options.get(name, {}).items():
+        if path != option and (given := _read_path(options, path)) is not None:
+            options = {**_remove_path(options, path), option: given}
+    usual = {key: each for key, each in api.usual.get(name, {}).items() if key not in options}
+    if usual:
+        native = own.with_form(native, **{_USUAL: usual})
+    return ServerTool(name, {**options, **usual}, native)
+
+
+def fit_server_tools(
+    request: ModelRequest, wire: str, api: ServerTools, losses: list[Loss]
+) -> ModelRequest:
+    """Returns an outgoing request with the provider's tools in the words of this wire's API. Notes
+    what the API lacks as losses, and the choice of a tool that is another's.
+
+    Args:
+        request: what is asked.
+        wire: name of the wire that writes it.
+        api: the tools that its providers run.
+        losses: grows with what is left out.
+    """
+    if not any(isinstance(tool, ServerTool) for tool in request.tools):
+        return request
+    own = WireNative(wire)
+    tools: list[ToolSpec | ServerTool] = []
+    moved: set[str] = set()
+    for tool in request.tools:
+        if isinstance(tool, ToolSpec):
+            tools.append(tool)
+            continue
+        fitted, lost = _fit_tool(tool, own, wire, api)
+        losses += lost
+        if fitted is not None:
+            tools.append(fitted)
+        if not own.is_ours(tool.native) and (fitted is None or tool.native):
+            moved |= {tool.name, _find_spelled(tool)}
+    if not moved and all(map(is_, tools, request.tools)):
+        return request
+    settings = request.settings
+    choice = settings.tool_choice
+    if choice is not None and (choice in moved or not tools):
+        settings = replace(settings, tool_choice=None)
+        if choice not in ("auto", "none"):
+            losses.append(Loss(None, None, Lost.setting, "there is no such tool", "tool_choice"))
+    return request.replace(tools=tuple(tools), settings=settings)
+
+
+def _fit_tool(
+    tool: ServerTool, own: WireNative, wire: str, api: ServerTools
+) -> tuple[ServerTool | ToolSpec | None, list[Loss]]:
+    """Returns a provider's tool as the API has it, or None if it has none, and what is lost."""
+    if own.is_ours(tool.native):
+        return _restore_tool(tool, own, api), []
+    paths = api.options.get(tool.name, {})
+    owner = next(iter(tool.native or ()), "").removesuffix(NOTES)
+    common = COMMON.get(tool.name, _CommonTool())
+    if not owner and not api.names and common.function is None:
+        return tool, []
+    known = paths if owner else {*paths, *(tool.options.keys() - {*common.options})}
+    lost = {
+        option: asked
+        for option, asked in tool.options.items()
+        if option not in known and asked not in (None, [], {}, _SILENT.get(option))
+    }
+    why = _explain_absence(tool, owner, api, lost)
+    if why is not None and common.function is not None:
+        native = {
+            key: read_extra_fields(if_object(each), "type")
+            for key, each in (tool.native or {}).items()
+        }
+        return replace(common.function, native=native or None), []
+    if why is not None:
+        return None, [Loss(None, None, Lost.tool, why, _find_spelled(tool))]
+    which = f"tools.{_find_spelled(tool)}"
+    why = f"{wire} has no such field"
+    losses = [Loss(None, None, Lost.option, why, f"{which}.{option}") for option in lost]
+    kept = {option: asked for option, asked in tool.options.items() if option in known}
+    return replace(tool, options=_place_options(kept, paths)), losses
+
+
+def _restore_tool(tool: ServerTool, own: WireNative, api: ServerTools) -> ServerTool:
+    """Returns a tool of the wire's own as it was read."""
+    form, paths = own.form(tool.native), api.options.get(tool.name, {})
+    usual = if_object(form.get(_USUAL))
+    if _SPELLED not in form and not usual and not paths.keys() & tool.options.keys():
+        return tool
+    added = {option for option, each in usual.items() if tool.options.get(option) == each}
+    options = read_extra_fields(tool.options, *added)
+    name = str(form.get(_SPELLED, tool.name))
+    return replace(tool, name=name, options=_place_options(options, paths))
+
+
+def _explain_absence(tool: ServerTool, owner: str, api: ServerTools, lost: JsonMap) -> str | None:
+    """Returns why a tool cannot be sent to an API, or None.
+
+    Args:
+        tool: a tool of another wire, or of the caller.
+        owner: the wire that read it; empty: the caller gave it.
+        api: the tools that the API has.
+        lost: what it says that the API has no field for.
+    """
+    common = COMMON.get(tool.name)
+    if common is None:
+        return f"it is a tool of {owner}" if owner else None
+    if tool.name not in api.names.values():
+        return "the API has no such tool"
+    if owner and common.stays:
+        return common.stays
+    unbound = [option for option in common.binding if option in lost]
+    return f"the API has no field for {unbound[0]}" if unbound else None
+
+
+def _find_spelled(tool: ServerTool) -> str:
+    """Returns the name that a tool had where it was read."""
+    for owner in tool.native or ():
+        if owner.endswith(NOTES):
+            form = WireNative(owner.removesuffix(NOTES)).form(tool.native)
+            return str(form.get(_SPELLED, tool.name))
+    return tool.name
+
+
+def _place_options(options: JsonMap, paths: Mapping[str, str]) -> Json:
+    """Returns the options of a tool as the API has them."""
+    placed: Json = {}
+    for option, asked in options.items():
+        *outer, name = paths.get(option, option).split(".")
+        beside = _WITHIN.get(option)
+        field: Any = {name: {**beside, **asked} if beside and isinstance(asked, dict) else asked}
+        for step in reversed(outer):
+            field = [field] if step == "0" else {step: field}
+        placed = merge_wire_fields(placed, field)
+    return placed
+
+
+def _read_path(fields: JsonMap, path: str) -> Any:
+    """Returns what stands at a path in a tool, or None."""
+    found: Any = fields
+    for step in path.split("."):
+        if step == "0":
+            listed = if_list(found)
+            found = listed[0] if len(listed) == 1 and len(if_object(listed[0])) == 1 else None
+        else:
+            found = if_object(found).get(step)
+    return found
+
+
+def _remove_path(fields: JsonMap, path: str) -> Json:
+    """Returns the fields of a tool without the one at a path, and without objects that are then
+    empty."""
+    step, _, further = path.partition(".")
+    inner = _remove_path(if_object(fields[step]), further) if further[:1] not in ("", "0") else {}
+    return {**read_extra_fields(fields, step), **({step: inner} if inner else {})}
