@@ -76,6 +76,9 @@ OWN_TOOLS: dict[str, list[dict[str, Any]]] = {
         {"type": "computer_20251124", "name": "computer", "display_width_px": 9, "display_height_px": 9},
         {"type": "bash_20250124", "name": "bash"},
         {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"},
+        {"type": "mcp_toolset", "mcp_server_name": "docs"},
+        {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"enabled": False}, "configs": {"a": {"enabled": True}}},
+        {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"defer_loading": True}},
     ],
     "google": [
         {"googleSearch": {}},
@@ -210,14 +213,22 @@ def asked(draw: Any, source: str) -> ModelRequest:
     http = wires.get(source).dump_http(request)
     body = json.loads(json.dumps(http.body))
     if draw(st.booleans()):
-        for name, value in OPTIONS[source].items():
-            body[name] = (
-                {**value, **if_object(body.get(name))} if isinstance(value, dict) else value
-            )
+        body |= {name: _join(value, body.get(name)) for name, value in OPTIONS[source].items()}
+    if draw(st.booleans()) and source in OWN_TOOLS:
+        tool = draw(st.sampled_from(OWN_TOOLS[source]))
+        body["tools"] = [*body.get("tools", []), tool]
+        if "mcp_server_name" in tool:
+            body["mcp_servers"] = [{"type": "url", "name": "docs", "url": "https://x.example/mcp"}]
     request = wires.get(source).load_request(body, path=http.path, headers=http.headers)
     if draw(st.integers(0, 3)) == 0:
-        request = request.replace(tools=(*request.tools, draw(st.sampled_from(COMMON_TOOLS))))
+        tool = draw(st.sampled_from(COMMON_TOOLS))
+        if tool.name not in {each.name for each in request.tools}:
+            request = request.replace(tools=(*request.tools, tool))
     return request
+
+
+def _join(field: Any, beside: Any) -> Any:
+    return {**field, **if_object(beside)} if isinstance(field, dict) else field
 
 
 def differences(request: ModelRequest, back: ModelRequest) -> set[str]:
@@ -251,7 +262,7 @@ def _changed_tool(
         )
         return {f"field tools.{name}" for name in was if was[name] != _fields(there).get(name)}
     if tool.name == "memory" and not any(isinstance(each, ServerTool) for each in named):
-        return {f"field tools.{name}" for name in was}
+        return {f"field tools.{name}" for name in was.keys() - {"type"}}
     same = {"container": {"type": "auto"}, "approval": "never", **was}
     options = [each.options for each in named if isinstance(each, ServerTool)]
     return {

@@ -46,6 +46,8 @@ class _CommonTool(NamedTuple):
     binding: tuple[str, ...] = ()
     """Options without which it could do more than it may: where the API lacks one, it has no such
     tool."""
+    needs: str = ""
+    """The option without which only its own provider knows what it is."""
     stays: str = ""
     """Why it cannot move from one API to another; empty: it can."""
     function: ToolSpec | None = None
@@ -92,6 +94,7 @@ COMMON: Mapping[str, _CommonTool] = {
     "mcp": _CommonTool(
         ("name", "url", "headers", "authorization", "allowed_tools", "approval", "description"),
         ("allowed_tools", "approval"),
+        needs="url",
     ),
     "memory": _CommonTool(function=_MEMORY),
     "computer_use": _CommonTool(
@@ -105,6 +108,8 @@ _SILENT: JsonMap = {"container": {"type": "auto"}, "approval": "never"}
 """Field → the value that asks for what APIs without it do."""
 _WITHIN: Mapping[str, JsonMap] = {"user_location": {"type": "approximate"}}
 """Option → what each API wants in it besides."""
+_LONGEST_NAME = 100
+"""Characters of a tool's or option's name in a loss."""
 _SPELLED, _USUAL = "tool", "usual"
 """In the notes: the name that the API has for a tool, where that is not the common one; and the
 options that were not there."""
@@ -156,6 +161,7 @@ def fit_server_tools(
     if not any(isinstance(tool, ServerTool) for tool in request.tools):
         return request
     own = WireNative(wire)
+    functions = {tool.name for tool in request.tools if isinstance(tool, ToolSpec)}
     tools: list[ToolSpec | ServerTool] = []
     moved: set[str] = set()
     for tool in request.tools:
@@ -164,6 +170,10 @@ def fit_server_tools(
             continue
         fitted, lost = _fit_tool(tool, own, wire, api)
         losses += lost
+        if isinstance(fitted, ToolSpec):
+            # The caller's own function of that name is the tool.
+            tools += [fitted] if fitted.name not in functions else []
+            continue
         if fitted is not None:
             tools.append(fitted)
         if not own.is_ours(tool.native) and (fitted is None or tool.native):
@@ -207,7 +217,9 @@ def _fit_tool(
         return None, [Loss(None, None, Lost.tool, why, _find_spelled(tool))]
     which = f"tools.{_find_spelled(tool)}"
     why = f"{wire} has no such field"
-    losses = [Loss(None, None, Lost.option, why, f"{which}.{option}") for option in lost]
+    losses = [
+        Loss(None, None, Lost.option, why, f"{which}.{option[:_LONGEST_NAME]}") for option in lost
+    ]
     kept = {option: asked for option, asked in tool.options.items() if option in known}
     return replace(tool, options=_place_options(kept, paths)), losses
 
@@ -240,6 +252,8 @@ def _explain_absence(tool: ServerTool, owner: str, api: ServerTools, lost: JsonM
         return "the API has no such tool"
     if owner and common.stays:
         return common.stays
+    if owner and common.needs and common.needs not in tool.options:
+        return f"without its {common.needs} it is known to {owner} alone"
     unbound = [option for option in common.binding if option in lost]
     return f"the API has no field for {unbound[0]}" if unbound else None
 
@@ -249,8 +263,8 @@ def _find_spelled(tool: ServerTool) -> str:
     for owner in tool.native or ():
         if owner.endswith(NOTES):
             form = WireNative(owner.removesuffix(NOTES)).form(tool.native)
-            return str(form.get(_SPELLED, tool.name))
-    return tool.name
+            return str(form.get(_SPELLED, tool.name))[:_LONGEST_NAME]
+    return tool.name[:_LONGEST_NAME]
 
 
 def _place_options(options: JsonMap, paths: Mapping[str, str]) -> Json:

@@ -17,7 +17,8 @@ from typing import Any, cast
 
 from dragoman.codec.dump_with_history import dump_tools_with_history
 from dragoman.codec.fit_ids import invert_names
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.codec.serving import Route
 from dragoman.codec.tool_fields import CACHE_MARK, ToolFields
 from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
@@ -45,6 +46,7 @@ from dragoman.wires.anthropic.tools import (
     load_tool_choice,
     load_tools,
 )
+from dragoman.wires.anthropic.tools_mcp import SERVERS, TOOLSET, join_servers, split_servers
 
 __all__ = [
     "adapt",
@@ -106,6 +108,8 @@ def _load_anthropic_body(body: JsonMap, received: RequestEnvelope) -> ModelReque
     if stream is False:
         form["stream"] = "explicit"
     tools = load_tools(fields, form)
+    if SERVERS in fields:
+        tools = join_servers(tools, fields)
     settings = Settings(**load_settings(fields, form), **load_tool_choice(fields, form))
     schema = load_schema(fields, form)
     if betas := _header(received.headers):
@@ -118,6 +122,14 @@ def _load_anthropic_body(body: JsonMap, received: RequestEnvelope) -> ModelReque
     return ModelRequest(
         model, tuple(messages), tools, settings, schema, stream is True, fields, native, wire=wire
     )
+
+
+def _dump_tool_fields(request: ModelRequest, out: Outgoing[Quirks]) -> Json:
+    """Returns the fields of an Anthropic body that hold the tools."""
+    entries = dump_tools(request.tools, out)
+    if any(entry["type"] == TOOLSET for entry in entries if "type" in entry):
+        return split_servers(entries)
+    return {"tools": entries}
 
 
 def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
@@ -133,7 +145,7 @@ def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
         sending.turn,
         out,
         request.tools,
-        lambda: {"tools": dump_tools(request.tools, out)},
+        lambda: _dump_tool_fields(request, out),
         lambda fields: _list_block_types(fields["tools"]),
     )
     settings = dump_settings(request, out.quirks, out.losses)
@@ -145,6 +157,7 @@ def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
         "system": form.get("system"),
         **payload,
         "tools": tools["tools"] if request.tools else [] if "tools" in form else None,
+        SERVERS: [*if_list(options.get(SERVERS)), *tools.get(SERVERS, ())] or None,
         "tool_choice": dump_tool_choice(request.settings, form, out, tools=has_tools),
         "stream": True if request.stream else False if "stream" in form else None,
         **settings,

@@ -26,6 +26,7 @@ from dragoman.loss import Lost
 from dragoman.message import Content, Native, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
+from dragoman.wires.anthropic.tools_mcp import MCP_OPTIONS, TOOLSET
 
 __all__ = [
     "CALLS",
@@ -56,6 +57,7 @@ SERVER_TOOLS = ServerTools(
         **{name: name for name in ("web_search", "web_fetch", "code_execution", "memory")},
         **dict.fromkeys(("computer", "computer_toolset_20260801"), "computer_use"),
         **dict.fromkeys(("tool_search_tool_bm25", "tool_search_tool_regex"), "tool_search"),
+        "mcp": "mcp",
     },
     options={
         "web_search": {**_USES, "user_location": "user_location"},
@@ -64,7 +66,9 @@ SERVER_TOOLS = ServerTools(
             "display_width": "display_width_px",
             "display_height": "display_height_px",
         },
+        "mcp": MCP_OPTIONS,
     },
+    usual={"mcp": {"approval": "never"}},
 )
 """The tools that Anthropic runs, and those whose calls it defines."""
 _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
@@ -323,7 +327,7 @@ def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
     if quirks.profile is not None:
         versions |= quirks.profile.server or {}
     block = {"type": versions.get(tool.name, tool.name), **tool.options, **wire_fields}
-    if OWN.form(tool.native).get("name") != "absent":
+    if block["type"] != TOOLSET and OWN.form(tool.native).get("name") != "absent":
         versioned = _VERSIONED.fullmatch(versions.get(tool.name, tool.name))
         if versioned and "type" not in wire_fields:
             block["name"] = versioned[1]

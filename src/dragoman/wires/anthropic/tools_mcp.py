@@ -1,0 +1,87 @@
+"""MCP servers that Anthropic calls: in a request the address of each stands in `mcp_servers`, and
+what of it may be used in a tool, `mcp_toolset`. Here both are one tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import if_object, if_objects, if_text, read_extra_fields
+from dragoman.json_bytes import Json, JsonMap
+from dragoman.request import ServerTool, ToolSpec
+
+__all__ = ["MCP_OPTIONS", "SERVERS", "TOOLSET", "join_servers", "split_servers"]
+
+TOOLSET = "mcp_toolset"
+"""Type of the tool."""
+SERVERS = "mcp_servers"
+"""Field of a request that holds the addresses."""
+_NAME = "mcp_server_name"
+_OF_SERVER = ("url", "authorization_token")
+_ALLOWED = "allowed_tools"
+_CLOSED: JsonMap = {"enabled": False}
+_OPEN: JsonMap = {"enabled": True}
+MCP_OPTIONS = {
+    "name": _NAME,
+    "url": "url",
+    "authorization": "authorization_token",
+    _ALLOWED: _ALLOWED,
+}
+"""Common option → its field of the joined tool."""
+
+
+def join_servers(
+    tools: tuple[ToolSpec | ServerTool, ...], body: Json
+) -> tuple[ToolSpec | ServerTool, ...]:
+    """Takes `mcp_servers` out of an Anthropic body and returns the tools with the address of each
+    server. Returns them as they are if servers and tools are not one for one."""
+    servers = if_objects(body.get(SERVERS))
+    toolsets = [tool for tool in tools if isinstance(tool, ServerTool) and tool.name == TOOLSET]
+    simple = all(
+        server.get("type") == "url" and server.keys() <= {"type", "name", *_OF_SERVER}
+        for server in servers
+    )
+    names = [tool.options.get(_NAME) for tool in toolsets]
+    if not servers or not simple or names != [server.get("name") for server in servers]:
+        return tools
+    del body[SERVERS]
+    joined = iter(
+        [
+            replace(tool, name="mcp", options=_join(tool.options, server))
+            for tool, server in zip(toolsets, servers, strict=True)
+        ]
+    )
+    return tuple(
+        next(joined) if isinstance(tool, ServerTool) and tool.name == TOOLSET else tool
+        for tool in tools
+    )
+
+
+def _join(options: JsonMap, server: JsonMap) -> Json:
+    """Returns the options of an Anthropic toolset with those of its server."""
+    joined = {**options, **read_extra_fields(server, "type", "name")}
+    configs = if_object(options.get("configs"))
+    if options.get("default_config") == _CLOSED and all(each == _OPEN for each in configs.values()):
+        joined = read_extra_fields(joined, "configs", "default_config")
+        joined[_ALLOWED] = list(configs)
+    return joined
+
+
+def split_servers(entries: Iterable[Json]) -> Json:
+    """Returns the fields of an Anthropic body for these entries of `tools`: `tools`, and
+    `mcp_servers` with the servers that they named by address."""
+    tools: list[Json] = []
+    servers: list[Json] = []
+    for entry in entries:
+        if entry.get("type") != TOOLSET or "url" not in entry:
+            tools.append(entry)
+            continue
+        given = {name: entry[name] for name in _OF_SERVER if name in entry}
+        servers.append({"type": "url", "name": if_text(entry.get(_NAME)), **given})
+        tool = read_extra_fields(entry, *_OF_SERVER, _ALLOWED)
+        if _ALLOWED in entry:
+            tool["default_config"] = dict(_CLOSED)
+            tool["configs"] = {name: dict(_OPEN) for name in entry[_ALLOWED]}
+        tools.append(tool)
+    return {"tools": tools, **({SERVERS: servers} if servers else {})}
