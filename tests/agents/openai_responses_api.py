@@ -108,11 +108,11 @@ class ResponsesApi:
         if "tool_choice" in body and not (body.get("tools") or body["tool_choice"] == "auto"):
             raise Refused("Tool choice must be specified with 'tools'")
 
-    def _read_tools(self, given: Any, tools: dict[str, Any]) -> None:
+    def _read_tools(self, given: Any, tools: dict[str, Any], group: str = "") -> None:
         for tool in given:
             kind = tool["type"]
             if kind == "namespace":
-                self._read_tools(tool["tools"], tools)
+                self._read_tools(tool["tools"], tools, f"{tool['name']}.")
             elif kind == "function":
                 extra = set(tool) - {
                     "type",
@@ -129,7 +129,7 @@ class ResponsesApi:
                 # A schema is strict here unless it says that it is not.
                 if tool.get("strict") is not False:
                     check_strict(tool["name"], tool["parameters"])
-                tools[tool["name"]] = tool["parameters"]
+                tools[group + tool["name"]] = tool["parameters"]
             elif kind not in ("custom", "web_search", "tool_search", "image_generation"):
                 raise Refused(f"Invalid value: tools.type {kind!r}")
 
@@ -220,12 +220,14 @@ class ResponsesApi:
             )
         said = len(items) - 1
         for place, call in enumerate(step.calls):
+            group, _, name = call.name.rpartition(".")
             items.append(
                 {
                     "type": "function_call",
                     "id": f"fc_{number}_{place + said}",
                     "call_id": f"call_{number}_{place}",
-                    "name": call.name,
+                    "name": name,
+                    **({"namespace": group} if group else {}),
                     "arguments": json.dumps(call.arguments),
                     "status": "completed",
                 }

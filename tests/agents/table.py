@@ -154,6 +154,8 @@ def main() -> None:
             continue
         for api in chosen[1]:
             for task in chosen[2]:
+                if (only := TASKS[task].only) and program not in only:
+                    continue
                 with tempfile.TemporaryDirectory() as folder:
                     cell = play(PROGRAMS[program], api, task, Path(folder))
                 everything += 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import struct
 import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.programs import Program
-from agents.provider import Report, Seen, Step
+from agents.provider import Call, Report, Seen, Step
 
 __all__ = ["TASKS", "Script", "Stage", "Task"]
 
@@ -83,6 +85,8 @@ class Task:
     """Asks for it, and checks what came of it."""
     after: str | None = None
     """A task that is done before, in the same home."""
+    only: tuple[str, ...] = ()
+    """The programs that do it; empty: all."""
 
 
 def _steps_of_edit(program: Program, work: Path, tools: Any) -> list[Step]:
@@ -194,11 +198,33 @@ def _long(stage: Stage) -> None:
     assert stage.report.largest > 2 * WORDS, f"the largest request had {stage.report.largest} bytes"
 
 
+def _steps_of_grouped(program: Program, work: Path, tools: Any) -> list[Step]:
+    [name] = [name for name in tools if name.endswith("add_note")]
+    return [
+        Step([Call(name, {"text": f"{turn}{side}"}) for side in "ab"], "I note it.")
+        for turn in range(2)
+    ]
+
+
+def _grouped(stage: Stage) -> None:
+    """Calls a tool of an MCP server, which Codex knows as one of a group."""
+    server = Path(__file__).with_name("notes_server.py")
+    settings = stage.folder / "home" / ".codex" / "config.toml"
+    settings.parent.mkdir(exist_ok=True)
+    words = json.dumps([str(server), str(stage.work / "noted.txt")])
+    settings.write_text(
+        f"[mcp_servers.notes]\ncommand = {json.dumps(sys.executable)}\nargs = {words}\n"
+    )
+    assert "Done: grouped." in stage.ask("[task grouped] Note what you see.")
+    assert sorted((stage.work / "noted.txt").read_text().split()) == ["0a", "0b", "1a", "1b"]
+
+
 TASKS = {
     "edit": Task(_steps_of_edit, _edit),
     "resumed": Task(_no_steps, _resumed, after="edit"),
     "rounds": Task(_steps_of_rounds, _rounds),
     "image": Task(_steps_of_image, _image),
     "cancelled": Task(_steps_of_cancelled, _cancelled),
+    "grouped": Task(_steps_of_grouped, _grouped, only=("codex",)),
     "long": Task(_no_steps, _long),
 }

@@ -39,8 +39,7 @@ SEEN = {
     # said in another form
     "texts",
     "system-message",
-    # Chat Completions has neither
-    'tool;which="namespace"',
+    # Chat Completions has none
     'tool;which="web_search"',
 }
 """What the gateway may name as lost: nothing that a user misses."""
@@ -58,6 +57,16 @@ def program(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("api", list(APIS))
 def test_a_file_is_read_edited_and_copied(program: str, api: str, tmp_path: Path) -> None:
     cell = play(PROGRAMS[program], api, "edit", tmp_path)
+    assert cell.verdict == "ok"
+    assert set(cell.losses) <= SEEN
+    assert cell.share >= LEAST_STABLE
+
+
+@pytest.mark.parametrize("api", list(APIS))
+def test_a_tool_of_a_server_that_codex_knows_is_called(api: str, tmp_path: Path) -> None:
+    if missing := find_missing(PROGRAMS["codex"]):
+        pytest.skip(missing)
+    cell = play(PROGRAMS["codex"], api, "grouped", tmp_path)
     assert cell.verdict == "ok"
     assert set(cell.losses) <= SEEN
     assert cell.share >= LEAST_STABLE

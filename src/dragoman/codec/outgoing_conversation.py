@@ -175,7 +175,9 @@ def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -
     """Returns the outgoing request without options of another wire. Notes each as a loss, and each
     field that another wire kept for itself and that says anything."""
     is_foreign = request.wire not in (None, wire) and bool(request.options)
-    owned = [(str(request.wire), name) for name in request.options] if is_foreign else []
+    owned: list[tuple[str, str]] = []
+    if is_foreign:
+        owned += [(str(request.wire), name) for name in request.options]
     for owner, fields in (request.native or {}).items():
         if owner not in (wire, OURS) and not owner.endswith(NOTES):
             owned += [
@@ -184,7 +186,9 @@ def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -
     losses += [
         Loss(None, None, Lost.option, f"it is a field of {owner}", name) for owner, name in owned
     ]
-    return request.replace(options={}, wire=None) if is_foreign else request
+    if is_foreign:
+        return request.replace(options={}, wire=None)
+    return request
 
 
 def _says(name: str, field: object) -> bool:

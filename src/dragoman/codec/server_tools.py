@@ -120,29 +120,29 @@ def read_server_tools(request: ModelRequest, wire: str, api: ServerTools) -> Mod
     names."""
     if not any(isinstance(tool, ServerTool) for tool in request.tools):
         return request
-    own = WireNative(wire)
-    tools = [_read_tool(tool, own, api) for tool in request.tools]
+    wire_native = WireNative(wire)
+    tools = [_read_tool(tool, wire_native, api) for tool in request.tools]
     return request.replace(tools=tuple(tools))
 
 
 def _read_tool(
-    tool: ToolSpec | ServerTool, own: WireNative, api: ServerTools
+    tool: ToolSpec | ServerTool, wire_native: WireNative, api: ServerTools
 ) -> ToolSpec | ServerTool:
     if isinstance(tool, ToolSpec):
         return tool
     name = api.names.get(tool.name)
-    native = tool.native or own.note(mark=True)
+    native = tool.native or wire_native.note(mark=True)
     if name is None:
         return replace(tool, native=native)
     if name != tool.name:
-        native = own.with_form(native, **{_SPELLED: tool.name})
+        native = wire_native.with_form(native, **{_SPELLED: tool.name})
     options: Json = dict(tool.options)
     for option, path in api.options.get(name, {}).items():
-        if path != option and (given := _read_path(options, path)) is not None:
-            options = {**_remove_path(options, path), option: given}
-    usual = {key: each for key, each in api.usual.get(name, {}).items() if key not in options}
+        if path != option and (setting := _read_path(options, path)) is not None:
+            options = {**_remove_path(options, path), option: setting}
+    usual = {key: entry for key, entry in api.usual.get(name, {}).items() if key not in options}
     if usual:
-        native = own.with_form(native, **{_USUAL: usual})
+        native = wire_native.with_form(native, **{_USUAL: usual})
     return ServerTool(name, {**options, **usual}, native)
 
 
@@ -160,7 +160,7 @@ def fit_server_tools(
     """
     if not any(isinstance(tool, ServerTool) for tool in request.tools):
         return request
-    own = WireNative(wire)
+    wire_native = WireNative(wire)
     functions = {tool.name for tool in request.tools if isinstance(tool, ToolSpec)}
     tools: list[ToolSpec | ServerTool] = []
     moved: set[str] = set()
@@ -168,15 +168,16 @@ def fit_server_tools(
         if isinstance(tool, ToolSpec):
             tools.append(tool)
             continue
-        fitted, lost = _fit_tool(tool, own, wire, api)
+        fitted, lost = _fit_tool(tool, wire_native, wire, api)
         losses += lost
         if isinstance(fitted, ToolSpec):
             # The caller's own function of that name is the tool.
-            tools += [fitted] if fitted.name not in functions else []
+            if fitted.name not in functions:
+                tools.append(fitted)
             continue
         if fitted is not None:
             tools.append(fitted)
-        if not own.is_ours(tool.native) and (fitted is None or tool.native):
+        if not wire_native.is_ours(tool.native) and (fitted is None or tool.native):
             moved |= {tool.name, _find_spelled(tool)}
     if not moved and all(map(is_, tools, request.tools)):
         return request
@@ -190,27 +191,27 @@ def fit_server_tools(
 
 
 def _fit_tool(
-    tool: ServerTool, own: WireNative, wire: str, api: ServerTools
+    tool: ServerTool, wire_native: WireNative, wire: str, api: ServerTools
 ) -> tuple[ServerTool | ToolSpec | None, list[Loss]]:
     """Returns a provider's tool as the API has it, or None if it has none, and what is lost."""
-    if own.is_ours(tool.native):
-        return _restore_tool(tool, own, api), []
+    if wire_native.is_ours(tool.native):
+        return _restore_tool(tool, wire_native, api), []
     paths = api.options.get(tool.name, {})
     owner = next(iter(tool.native or ()), "").removesuffix(NOTES)
     common = COMMON.get(tool.name, _CommonTool())
     if not owner and not api.names and common.function is None:
         return tool, []
-    known = paths if owner else {*paths, *(tool.options.keys() - {*common.options})}
+    writable = paths if owner else {*paths, *(tool.options.keys() - {*common.options})}
     lost = {
-        option: asked
-        for option, asked in tool.options.items()
-        if option not in known and asked not in (None, [], {}, _SILENT.get(option))
+        option: setting
+        for option, setting in tool.options.items()
+        if option not in writable and setting not in (None, [], {}, _SILENT.get(option))
     }
     why = _explain_absence(tool, owner, api, lost)
     if why is not None and common.function is not None:
         native = {
-            key: read_extra_fields(if_object(each), "type")
-            for key, each in (tool.native or {}).items()
+            key: read_extra_fields(if_object(entry), "type")
+            for key, entry in (tool.native or {}).items()
         }
         return replace(common.function, native=native or None), []
     if why is not None:
@@ -220,17 +221,19 @@ def _fit_tool(
     losses = [
         Loss(None, None, Lost.option, why, f"{which}.{option[:_LONGEST_NAME]}") for option in lost
     ]
-    kept = {option: asked for option, asked in tool.options.items() if option in known}
-    return replace(tool, options=_place_options(kept, paths)), losses
+    writable_options = {
+        option: setting for option, setting in tool.options.items() if option in writable
+    }
+    return replace(tool, options=_place_options(writable_options, paths)), losses
 
 
-def _restore_tool(tool: ServerTool, own: WireNative, api: ServerTools) -> ServerTool:
+def _restore_tool(tool: ServerTool, wire_native: WireNative, api: ServerTools) -> ServerTool:
     """Returns a tool of the wire's own as it was read."""
-    form, paths = own.form(tool.native), api.options.get(tool.name, {})
+    form, paths = wire_native.form(tool.native), api.options.get(tool.name, {})
     usual = if_object(form.get(_USUAL))
     if _SPELLED not in form and not usual and not paths.keys() & tool.options.keys():
         return tool
-    added = {option for option, each in usual.items() if tool.options.get(option) == each}
+    added = {option for option, entry in usual.items() if tool.options.get(option) == entry}
     options = read_extra_fields(tool.options, *added)
     name = str(form.get(_SPELLED, tool.name))
     return replace(tool, name=name, options=_place_options(options, paths))
@@ -246,16 +249,20 @@ def _explain_absence(tool: ServerTool, owner: str, api: ServerTools, lost: JsonM
         lost: what it says that the API has no field for.
     """
     common = COMMON.get(tool.name)
+    if common is None and owner:
+        return f"it is a tool of {owner}"
     if common is None:
-        return f"it is a tool of {owner}" if owner else None
+        return None
     if tool.name not in api.names.values():
         return "the API has no such tool"
     if owner and common.stays:
         return common.stays
     if owner and common.needs and common.needs not in tool.options:
         return f"without its {common.needs} it is known to {owner} alone"
-    unbound = [option for option in common.binding if option in lost]
-    return f"the API has no field for {unbound[0]}" if unbound else None
+    for option in common.binding:
+        if option in lost:
+            return f"the API has no field for {option}"
+    return None
 
 
 def _find_spelled(tool: ServerTool) -> str:
@@ -270,10 +277,12 @@ def _find_spelled(tool: ServerTool) -> str:
 def _place_options(options: JsonMap, paths: Mapping[str, str]) -> Json:
     """Returns the options of a tool as the API has them."""
     placed: Json = {}
-    for option, asked in options.items():
+    for option, setting in options.items():
         *outer, name = paths.get(option, option).split(".")
         beside = _WITHIN.get(option)
-        field: Any = {name: {**beside, **asked} if beside and isinstance(asked, dict) else asked}
+        field: Any = {
+            name: {**beside, **setting} if beside and isinstance(setting, dict) else setting
+        }
         for step in reversed(outer):
             field = [field] if step == "0" else {step: field}
         placed = merge_wire_fields(placed, field)
@@ -282,19 +291,21 @@ def _place_options(options: JsonMap, paths: Mapping[str, str]) -> Json:
 
 def _read_path(fields: JsonMap, path: str) -> Any:
     """Returns what stands at a path in a tool, or None."""
-    found: Any = fields
+    reached: Any = fields
     for step in path.split("."):
         if step == "0":
-            listed = if_list(found)
-            found = listed[0] if len(listed) == 1 and len(if_object(listed[0])) == 1 else None
+            listed = if_list(reached)
+            reached = listed[0] if len(listed) == 1 and len(if_object(listed[0])) == 1 else None
         else:
-            found = if_object(found).get(step)
-    return found
+            reached = if_object(reached).get(step)
+    return reached
 
 
 def _remove_path(fields: JsonMap, path: str) -> Json:
     """Returns the fields of a tool without the one at a path, and without objects that are then
     empty."""
     step, _, further = path.partition(".")
-    inner = _remove_path(if_object(fields[step]), further) if further[:1] not in ("", "0") else {}
-    return {**read_extra_fields(fields, step), **({step: inner} if inner else {})}
+    remaining = read_extra_fields(fields, step)
+    if further[:1] not in ("", "0") and (inner := _remove_path(if_object(fields[step]), further)):
+        remaining[step] = inner
+    return remaining

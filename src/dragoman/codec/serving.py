@@ -3,7 +3,7 @@ stream is kept open."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -17,10 +17,11 @@ from dragoman.errors import (
     OverloadedError,
     RateLimitError,
 )
+from dragoman.event import Event
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Content, ToolCallPart
-from dragoman.request import HttpRequest, ModelRequest
+from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
 
 __all__ = [
     "BEARER",
@@ -34,6 +35,7 @@ __all__ = [
     "RequestFields",
     "Route",
     "SealForm",
+    "ToolGroups",
     "add_token_limit",
     "error_response",
     "format_seconds",
@@ -144,6 +146,16 @@ class SealForm(NamedTuple):
     """A call → the token that it may hold, and the call without it."""
 
 
+class ToolGroups(NamedTuple):
+    """What becomes of tools that an API alone has where other APIs have functions."""
+
+    ungroup: Callable[[ModelRequest], ModelRequest]
+    """A request → the same with functions in their place, also in its conversation."""
+    regroup: Callable[[Sequence[ToolSpec | ServerTool]], Callable[[Event], Event] | None]
+    """The request's tools → what makes the calls of those functions in an answer calls of the
+    client's tools; `None`: there are no such functions."""
+
+
 BEARER = (KeyPlace("bearer"),)
 """Where most clients put their key."""
 
@@ -213,6 +225,8 @@ class RequestFields(msgspec.Struct, frozen=True):
     newer: Mapping[str, str] = {}
     """Field → the one that took its place. A model that is known to refuse the first gets the
     second, also where its client named the model."""
+    groups: ToolGroups | None = None
+    """What becomes of tools that other APIs have not as such, but as functions."""
     restores: Callable[[Any], bool] | None = None
     """By a vendor's quirks, whether it demands back what the API's libraries have no field for;
     `None`: none does."""

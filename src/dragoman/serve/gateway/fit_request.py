@@ -13,7 +13,7 @@ also in the place of another.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal
 
@@ -179,11 +179,15 @@ class Fitting:
         stands between."""
         destination = target(request)
         losses: list[Loss] = []
+        fitted = request
         if destination is not None:
-            request = self.fit(request, destination, losses)
+            fitted = self.fit(request, destination, losses)
+        events = following(fitted)
+        if destination is not None and (restore := self._regroup(request, destination)) is not None:
+            events = _restore_calls(events, restore)
         if losses:
-            return with_losses(following(request), losses, request.on_loss)
-        return following(request)
+            return with_losses(events, losses, request.on_loss)
+        return events
 
     def fit(
         self, request: ModelRequest, destination: Destination, losses: list[Loss]
@@ -211,6 +215,16 @@ class Fitting:
             as_sent=True,
             renamed=not self._is_named(destination, request),
         )
+
+    def _regroup(
+        self, request: ModelRequest, destination: Destination
+    ) -> Callable[[Event], Event] | None:
+        """Returns what makes the calls of functions that stand for the client's own tools calls of
+        those, or None if the request that was fitted has no such functions."""
+        if request.wire in (None, destination.wire):
+            return None
+        groups = get_serving(wires.get(request.wire)).request_fields.groups
+        return groups and groups.regroup(request.tools)
 
     def _is_named(self, destination: Destination, request: ModelRequest) -> bool:
         """Returns whether the client itself named the model that its request goes to."""
@@ -265,12 +279,23 @@ class Fitting:
         if request.settings.cache is None and self._cache is not None and not _is_marked(request):
             settings = msgspec.structs.replace(request.settings, cache=self._cache)
             request = request.replace(settings=settings)
+        if (groups := get_serving(wires.get(wire)).request_fields.groups) is not None:
+            request = groups.ungroup(request)
         losses += foreign_losses(request, wire)
         request = without_wire(request, wire)
         unstored = get_serving(wires.get(destination.wire)).request_fields.unstored
         if unstored and not self._stores:
             return request.replace(options=unstored)
         return request
+
+
+async def _restore_calls(
+    following: AsyncGenerator[list[Event], None], restore: Callable[[Event], Event]
+) -> AsyncGenerator[list[Event], None]:
+    """Yields an answer, to the fitted request, with calls of the tools that the client has."""
+    async with aclosing(following):
+        async for events in following:
+            yield [restore(event) for event in events]
 
 
 async def with_losses(

@@ -62,7 +62,9 @@ def _join(options: JsonMap, server: JsonMap) -> Json:
     """Returns the options of an Anthropic toolset with those of its server."""
     joined = {**options, **read_extra_fields(server, "type", "name")}
     configs = if_object(options.get("configs"))
-    if options.get("default_config") == _CLOSED and all(each == _OPEN for each in configs.values()):
+    if options.get("default_config") == _CLOSED and all(
+        config == _OPEN for config in configs.values()
+    ):
         joined = read_extra_fields(joined, "configs", "default_config")
         joined[_ALLOWED] = list(configs)
     return joined
@@ -77,11 +79,13 @@ def split_servers(entries: Iterable[Json]) -> Json:
         if entry.get("type") != TOOLSET or "url" not in entry:
             tools.append(entry)
             continue
-        given = {name: entry[name] for name in _OF_SERVER if name in entry}
-        servers.append({"type": "url", "name": if_text(entry.get(_NAME)), **given})
+        address = {name: entry[name] for name in _OF_SERVER if name in entry}
+        servers.append({"type": "url", "name": if_text(entry.get(_NAME)), **address})
         tool = read_extra_fields(entry, *_OF_SERVER, _ALLOWED)
         if _ALLOWED in entry:
             tool["default_config"] = dict(_CLOSED)
             tool["configs"] = {name: dict(_OPEN) for name in entry[_ALLOWED]}
         tools.append(tool)
-    return {"tools": tools, **({SERVERS: servers} if servers else {})}
+    if not servers:
+        return {"tools": tools}
+    return {"tools": tools, SERVERS: servers}

@@ -323,7 +323,9 @@ def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
             entry |= OWN.fields(tool.native)
         else:
             key, options = _server_name(tool.name, out.quirks), dict(tool.options)
-            entry[key] = [options] if key == _MCP else options
+            entry[key] = options
+            if key == _MCP:
+                entry[key] = [options]
     return [to_snake_case(entry, keys) for entry, keys in zip(entries, snake, strict=True)]
 
 

@@ -23,6 +23,7 @@ from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.chat.serving import OPENAI_MINOR, dump_model, dump_models
 from dragoman.wires.openai_responses.messages import dump_messages
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
+from dragoman.wires.openai_responses.tools_groups import tool_groups
 
 __all__ = [
     "forward",
@@ -70,6 +71,7 @@ request_fields = RequestFields(
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
     unstored={"store": False},
     references=frozenset(["previous_response_id", "conversation", "prompt"]),
+    groups=tool_groups,
     types=declare_types(
         number=("temperature", "top_p"),
         whole=("max_output_tokens", "max_tool_calls"),
