@@ -49,10 +49,13 @@ def commands(path: Path, program: str) -> list[list[str]]:
     return found
 
 
+PROGRAM: Any = typer.main.get_command(app)
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_every_command_is_there_with_its_options(path: Path) -> None:
     for words in commands(path, "dragoman"):
-        command: Any = typer.main.get_command(app)
+        command = PROGRAM
         given = add_chat(words)
         while given and (inner := getattr(command, "commands", {}).get(given[0])) is not None:
             command, given = inner, given[1:]

@@ -12,7 +12,7 @@ from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import Registry
 
-__all__ = ["RECORDED_MEDIA", "markdown"]
+__all__ = ["RECORDED_MEDIA", "TYPED", "UNSPECIFIC", "markdown"]
 
 RECORDED_MEDIA = {
     ("openai-responses", "image_generation"),
@@ -21,6 +21,19 @@ RECORDED_MEDIA = {
 }
 """Provider and way of making media that recorded traffic shows with a file. A test compares them
 with it."""
+TYPED = {
+    "vertex-anthropic",
+    "bedrock-anthropic",
+    "azure-anthropic",
+    "fireworks",
+    "bedrock-openai",
+    "lmstudio",
+    "sglang",
+}
+"""Providers of which there are no recordings: their records follow the vendors' typed clients, servers
+and references. A test compares them with the traffic."""
+UNSPECIFIC = {"local", "openai-compatible", "a2a", "ag-ui"}
+"""Providers that are no vendor's API: nothing of theirs can be recorded."""
 
 
 def markdown() -> str:
@@ -34,6 +47,7 @@ def markdown() -> str:
             _code(row.base_url),
             _code(row.chat_model),
             _code(row.embeddings_model),
+            _source(row.provider),
         )
         for row in rows
     ]
@@ -63,8 +77,19 @@ def markdown() -> str:
             "the records with recorded traffic. The table describes a provider's usual models, streamed; a single model may do less.",
             "",
             *_table(
-                ("provider, aliases", "key", "base URL", "default model", "for embeddings"), where
+                (
+                    "provider, aliases",
+                    "key",
+                    "base URL",
+                    "default model",
+                    "for embeddings",
+                    "source",
+                ),
+                where,
             ),
+            "",
+            "Source: `recorded` is run against recorded traffic of the provider. `typed, not recorded` follows the types of the vendor's client or",
+            "server, and has never met a real answer. A base URL that is missing comes from a variable: see [providers](providers.md).",
             "",
             *_table(("provider", *(capability.replace("_", " ") for capability in used)), able),
             "",
@@ -104,6 +129,12 @@ def _media_row(provider: Provider, way: MediaWay) -> tuple[str, ...]:
         "any type" if "*/*" in way.makes else ", ".join([f"`{made}`" for made in way.makes]),
         "✓" if (provider.name, way.mode) in RECORDED_MEDIA else "–",
     )
+
+
+def _source(provider: str) -> str:
+    if provider in UNSPECIFIC:
+        return "–"
+    return "typed, not recorded" if provider in TYPED else "recorded"
 
 
 def _code(value: str | None) -> str:

@@ -3,7 +3,7 @@ provider's name."""
 
 from enum import StrEnum
 
-__all__ = ["Capability"]
+__all__ = ["HOSTED", "Capability"]
 
 
 class Capability(StrEnum):
@@ -43,3 +43,8 @@ class Capability(StrEnum):
     """Runs tools of its own, such as a web search."""
     models = "models"
     """Lists its models."""
+
+
+_CALLING = ("tools", "parallel_tools", "typed_output", "forced_tools")
+HOSTED = frozenset(map(Capability, ("chat", *_CALLING, "thinking", "models")))
+"""What most servers of Chat Completions can do."""

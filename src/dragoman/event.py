@@ -26,6 +26,7 @@ from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, Usage
 
 __all__ = [
+    "BACKGROUND_STATUS",
     "CALLS_BEGUN",
     "RUN_BEGUN",
     "SET_ASIDE",
@@ -330,6 +331,9 @@ PARTIAL_IMAGE = "image_generation.partial_image"
 """Name of the custom event that shows an image before it is finished. Its value holds
 `partial_image_b64`, the whole image as far as it goes, and may hold `output_format` and
 `partial_image_index`. No message keeps it."""
+BACKGROUND_STATUS = "background.status"
+"""Name of the custom event that tells how far an answer is that the provider makes in the
+background. Its value is `{"id": …, "status": "queued"}` or `in_progress`."""
 
 TOOL_PROGRESS = "tool_progress"
 """Name of the `Custom` events of `ToolContext.progress`."""

@@ -19,7 +19,7 @@ import pytest
 from typer.main import get_command
 
 from dragoman import Message, errors, providers, unfold, wires
-from dragoman.cli.app import app
+from dragoman.cli.app import app, build_command
 from dragoman.cli.terminal import find_exit_code
 from support.cli import SRC, Stdin, one_line, shell
 from support.llm_server import USAGE, Llm, decoded
@@ -118,8 +118,15 @@ def test_ctrl_c_before_a_command_began_ends_quietly(cli, monkeypatch: pytest.Mon
     def interrupted(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("typer.main.get_command", interrupted)
+    monkeypatch.setattr("dragoman.cli.app.get_command", interrupted)
     assert cli("chat", "x") == (130, "", "")
+
+
+def test_only_the_command_that_is_named_is_built() -> None:
+    assert list(build_command(["threads", "list"]).commands) == ["threads"]
+    assert list(build_command(["chat", "Hello"]).commands) == ["chat"]
+    for words in ([], ["--help"], ["thread"]):
+        assert list(build_command(words).commands) == list(get_command(app).commands)
 
 
 @pytest.mark.slow

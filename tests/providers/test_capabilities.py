@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from pages.capabilities import RECORDED_MEDIA, markdown
+from pages.capabilities import RECORDED_MEDIA, TYPED, UNSPECIFIC, markdown
 
 from dragoman import PartDelta, PartFinished, ToolCallPart, wires
 from dragoman.capability import Capability
@@ -46,6 +46,15 @@ VENDORS = {
     ("openai_compatible", "deepseek"): "deepseek",
     ("openai_compatible", "xai"): "xai",
     ("openai_compatible", "azure"): "azure",
+    ("openai_compatible", "cerebras"): "cerebras",
+    ("openai_compatible", "perplexity"): "perplexity",
+    ("openai_embeddings", "perplexity"): "perplexity",
+    ("openai_compatible", "sambanova"): "sambanova",
+    ("openai_compatible", "vllm"): "vllm",
+    ("openai_compatible", "huggingface"): "huggingface",
+    ("together", "together-via-hf-router"): "huggingface",
+    ("openai_compatible", "bedrock-mantle"): "bedrock-mantle",
+    ("openai_responses", "bedrock-mantle"): "bedrock-responses",
     ("openai_responses", "openai"): "openai-responses",
     ("openai_responses", "azure"): "azure-responses",
     ("openrouter", "openrouter"): "openrouter",
@@ -115,6 +124,39 @@ NOT_RECORDED = {
     "mistral": {"transcription"},
     "deepseek": {"models"},
     "ollama": {"models"},
+    "cerebras": {"forced_tools", "models", "parallel_tools", "typed_output"},
+    "perplexity": {"typed_output", "vision"},
+    "sambanova": {
+        "embeddings",
+        "forced_tools",
+        "models",
+        "parallel_tools",
+        "thinking",
+        "tools",
+        "typed_output",
+        "vision",
+    },
+    "vllm": {
+        "audio",
+        "embeddings",
+        "forced_tools",
+        "models",
+        "parallel_tools",
+        "thinking",
+        "tools",
+        "typed_output",
+        "vision",
+    },
+    "huggingface": {"thinking"},
+    "bedrock-mantle": {
+        "forced_tools",
+        "parallel_tools",
+        "thinking",
+        "tools",
+        "typed_output",
+        "vision",
+    },
+    "bedrock-responses": {"forced_tools", "models", "parallel_tools", "vision"},
     "xai": {
         "images",
         "parallel_tools",
@@ -157,7 +199,8 @@ def shown(exchange):
             "vision": '"image_url"' in messages or '"type": "image"' in messages,
             "audio": '"input_audio"' in messages,
             "files": any(
-                f'"type": "{kind}"' in messages for kind in ("file", "document", "document_url")
+                f'"type": "{kind}"' in messages
+                for kind in ("file", "file_url", "document", "document_url")
             ),
             "thinking": any(_thinks(answer) for answer in answers),
             "server_tools": ('"server_tool_use"' in response and '"srvtoolu_' in response)
@@ -393,6 +436,12 @@ def test_decision_11_the_records_say_what_the_traffic_shows():
         assert declared - capabilities == NOT_RECORDED.get(name, set()), name
 
 
+def test_the_page_says_which_providers_are_recorded():
+    """Issue R: each new provider is `recorded` or `typed, not recorded`."""
+    names = {provider.name for provider in Registry(plug_ins=lambda: ()).providers()}
+    assert names - set(VENDORS.values()) - UNSPECIFIC == TYPED
+
+
 def test_seed_003_the_matrix_says_how_the_traffic_tells_of_calls():
     """Ids of calls given or minted, arguments in pieces or whole, response linking."""
     given, sizes, linked = {}, {}, set()
@@ -432,7 +481,7 @@ def test_seed_003_the_matrix_says_how_the_traffic_tells_of_calls():
         assert (rows[provider].calls.arguments == "in pieces") == (2 in seen), (provider, seen)
     assert (
         {name for name, row in rows.items() if row.links}
-        == {"openai-responses", "azure-responses"}
+        == {"openai-responses", "azure-responses", "bedrock-responses"}
         >= linked
     )
     assert linked == {"openai-responses"}

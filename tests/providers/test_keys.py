@@ -9,7 +9,7 @@ from dragoman import providers
 from dragoman.errors import AuthenticationError, SettingsError
 from dragoman.providers.auth import Auth
 from dragoman.providers.base_url import find_base_url, join_url
-from dragoman.providers.keys import find_auth, find_key, request_headers
+from dragoman.providers.keys import find_auth, find_key, placeholder_keys, request_headers
 from dragoman.providers.provider import Provider
 
 OPENAI = providers.get("openai")
@@ -341,3 +341,14 @@ def test_where_credentials_lead_goes_before_the_record_and_may_be_an_error():
 )
 def test_a_path_below_a_base_url_keeps_its_query(base, path, url):
     assert join_url(base, path) == url
+
+
+def test_keys_of_other_services_too_get_no_placeholder():
+    """A program that a recording proxy runs may load a model of the hub, or sign in at AWS."""
+    records = providers.Registry(plug_ins=lambda: ()).providers()
+    placeholders = placeholder_keys(records, NOTHING)
+    assert {"OPENAI_API_KEY", "CEREBRAS_API_KEY", "VERTEX_API_KEY"} <= placeholders.keys()
+    assert (
+        not {"HF_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "CLOUDSDK_AUTH_ACCESS_TOKEN"}
+        & placeholders.keys()
+    )

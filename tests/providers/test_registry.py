@@ -23,7 +23,7 @@ ACME = Provider(
     aliases=("wile",),
 )
 
-NO_USUAL_EMBEDDINGS = {"azure", "azure-responses", "together", "openai-compatible"}
+NO_USUAL_EMBEDDINGS = {"azure", "azure-responses", "together", "openai-compatible", "vllm"}
 """Whose embeddings have no default model: one names a deployment, or what the server has."""
 
 

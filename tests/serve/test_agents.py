@@ -11,7 +11,7 @@ from dragoman import Agent, Message, ToolCallPart, ToolResultPart, serve, tool
 from dragoman.errors import InvalidRequestError
 from dragoman.event import RunError
 from dragoman.fold import fold
-from dragoman.message import FinishReason, ProviderPart
+from dragoman.message import FinishReason
 from dragoman.model.chat_model import ChatModel
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.serve.store.memory_answers import MemoryAnswers
@@ -195,22 +195,12 @@ def deleting(asked: ModelRequest) -> Message:
 
 def asked_for(message: Message) -> str:
     """The name of what is asked for, as the wire says it."""
-    blocks = [piece.kind for piece in message.content if isinstance(piece, ProviderPart)]
-    return (blocks or [call.name for call in message.tool_calls])[0]
+    [call] = message.tool_calls
+    return call.name
 
 
 def answer(message: Message, approved: bool, **more: Any) -> Message:
     """The client's answer to what it is asked for."""
-    for piece in message.content:
-        if isinstance(piece, ProviderPart):
-            asked = (piece.native or {})["openai_responses"]
-            item = {
-                "type": "mcp_approval_response",
-                "approval_request_id": asked["id"],
-                "approve": approved,
-                **more,
-            }
-            return Message.user(ProviderPart("mcp_approval_response", {"openai_responses": item}))
     return results(message, {"approved": approved, **more})
 
 
@@ -225,7 +215,7 @@ async def test_an_approval_comes_back_to_another_process(
         client, _ = client_of(wire, serve.app({MODEL: agent}, store=store))
         message = await one(client, request(Message.user("Hi."), stream=stream))
         assert message.text == "Sure?"
-        assert asked_for(message) in ("request_approval", "mcp_approval_request")
+        assert asked_for(message) in ("request_approval", "delete")
         if wire != "openai_responses":
             [call] = message.tool_calls
             assert call.arguments["tool"] == "delete"
@@ -372,14 +362,7 @@ async def test_two_approvals_and_a_call_of_the_clients_in_one_round(wire: str) -
     agent, model = agent_of(reply)
     client, _ = client_of(wire, serve.app({MODEL: agent}))
     message = await one(client, request(Message.user("Hi.")))
-    blocks = [piece for piece in message.content if isinstance(piece, ProviderPart)]
-    if blocks:
-        answers = [
-            answer(message.replace(content=(block,)), n == 0) for n, block in enumerate(blocks)
-        ]
-        content = [*results(message, "client").content, *answers[0].content, *answers[1].content]
-    else:
-        content = list(results(message, "client", {"approved": True}, {"approved": False}).content)
+    content = list(results(message, "client", {"approved": True}, {"approved": False}).content)
     last = await one(client, request(Message.user("Hi."), message, Message.user(*content)))
     assert deleted == ["a"]
     assert last.text.startswith("deleted a/")

@@ -12,7 +12,6 @@ import pytest
 
 from dragoman import Agent, Message, ToolCallPart, ToolResultPart, serve, tool
 from dragoman.fold import fold
-from dragoman.message import ProviderPart
 from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, open_log
 from dragoman.serve.store.memory_answers import MemoryAnswers
@@ -47,15 +46,6 @@ def reply(asked: Any) -> Message | str:
 
 
 def approval(message: Message) -> Message:
-    for piece in message.content:
-        if isinstance(piece, ProviderPart):
-            asked = (piece.native or {})["openai_responses"]
-            item = {
-                "type": "mcp_approval_response",
-                "approval_request_id": asked["id"],
-                "approve": True,
-            }
-            return Message.user(ProviderPart("mcp_approval_response", {"openai_responses": item}))
     return Message.user(
         *[ToolResultPart(call.id, call.name, '{"approved": true}') for call in message.tool_calls]
     )

@@ -25,11 +25,9 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
     import sys
 
     from typer import TyperException
-    from typer.main import get_command
 
-    from dragoman.cli.app import add_chat, app
+    from dragoman.cli.app import add_chat, build_command
     from dragoman.cli.completion import prepare_completion
-    from dragoman.cli.help_words import name_values
     from dragoman.cli.keys import make_key_reader
     from dragoman.cli.terminal import find_exit_code, report
     from dragoman.errors import DragomanError
@@ -43,8 +41,7 @@ def _run_command_line(arguments: Sequence[str] | None) -> int:
         # `serve --processes` needs the arguments for its processes.
         words = add_chat(sys.argv[1:] if arguments is None else arguments)
         with use_stored_keys(make_key_reader()):
-            command = get_command(app)
-            name_values(command)
+            command = build_command(words)
             return command.main(words, prog_name="dragoman", standalone_mode=False, obj=words) or 0
     except (DragomanError, TyperException) as error:
         report(error)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
+from typer.models import CommandInfo, TyperInfo
 
 from dragoman.cli.caller_keys import create as create_key
 from dragoman.cli.caller_keys import revoke
@@ -18,6 +21,7 @@ from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.fragments import FRAGMENTS
 from dragoman.cli.generate import generate
+from dragoman.cli.help_words import name_values
 from dragoman.cli.keys import KEYS
 from dragoman.cli.logs import LOGS
 from dragoman.cli.mcp import mcp
@@ -41,7 +45,7 @@ from dragoman.cli.ui import ui
 from dragoman.cli.usage import usage
 from dragoman.cli.worker import worker
 
-__all__ = ["add_chat", "app"]
+__all__ = ["add_chat", "app", "build_command"]
 
 _SLIP = 0.7
 """How alike a word and the name of a command must be for a slip of the keys, from 0 to 1."""
@@ -143,10 +147,15 @@ app.add_typer(KEYS, name="keys")
 app.add_typer(LOGS, name="logs")
 
 
+def _name(registered: CommandInfo | TyperInfo) -> str:
+    """Returns the name of a command or of a group of them."""
+    return registered.name or getattr(registered.callback, "__name__", "")
+
+
 _NAMES = (
     *("--help", "-h", "--version"),
-    *(each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands),
-    *(str(group.name) for group in app.registered_groups),
+    *map(_name, app.registered_commands),
+    *map(_name, app.registered_groups),
 )
 """What may stand first on a command line."""
 _USUAL = dict.fromkeys(
@@ -178,6 +187,19 @@ def add_chat(words: Sequence[str]) -> list[str]:
     if first in _NAMES or is_slip:
         return [*words]
     return ["chat", *words]
+
+
+def build_command(words: Sequence[str]) -> Any:
+    """Returns the parser of a command line: of all commands, or only of the one that it names, which
+    takes a tenth of the time."""
+    first = words[0] if words else ""
+    part = copy(app)
+    part.registered_commands = [each for each in app.registered_commands if _name(each) == first]
+    part.registered_groups = [each for each in app.registered_groups if _name(each) == first]
+    is_named = part.registered_commands or part.registered_groups
+    command = get_command(part if is_named else app)
+    name_values(command)
+    return command
 
 
 def _names_command(words: Sequence[str]) -> bool:

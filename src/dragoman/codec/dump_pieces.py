@@ -19,7 +19,7 @@ from dragoman.codec import digest
 from dragoman.codec.dump_cache import DumpedRequest, History
 from dragoman.codec.marks import drop_waits, holds_only_waits
 from dragoman.codec.outgoing_conversation import Outgoing
-from dragoman.codec.sent_history import KnownHistory, can_cut_between
+from dragoman.codec.sent_history import KnownHistory, can_cut_at
 from dragoman.codec.signature_check import DigestAt, digest_lookup, find_unreadable
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
@@ -201,9 +201,7 @@ def _cut_unknown_pieces(
     messages, start, state = turn.messages, known_history.given, known_history.digest
     cuts = [start]
     for position in range(start + history.segment, len(messages)):
-        if position - cuts[-1] >= history.segment and can_cut_between(
-            messages[position - 1], messages[position]
-        ):
+        if position - cuts[-1] >= history.segment and can_cut_at(messages, position):
             cuts.append(position)
     pieces: list[HistoryPiece] = []
     for begin, end in pairwise([*cuts, len(messages)]):

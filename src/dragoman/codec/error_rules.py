@@ -69,6 +69,8 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds."""
     headers: Mapping[str, str] = {}
     """Of a provider behind this one, names in lower case."""
+    refused: str = ""
+    """What the model wrote and the provider refused. It is shown, but says nothing of the kind."""
 
 
 def compile_patterns(*lines: tuple[_Kind, str]) -> Patterns:
@@ -303,7 +305,8 @@ def build_error(
     )
     text = info.text or _describe_silence(status, info.codes)
     advice = rules.advice.get(error_class) or _ADVICE[error_class]
-    error = error_class(f"{_short(text).rstrip('.')}. {advice}", status=status, body=body)
+    wrote = f" The model wrote: {_short(info.refused)}." if info.refused else ""
+    error = error_class(f"{_short(text).rstrip('.')}.{wrote} {advice}", status=status, body=body)
     if isinstance(error, RateLimitError | OverloadedError):
         error.retry_after = _find_wait(info, headers, is_limit=isinstance(error, RateLimitError))
     return error.at(request_id=find_request_id(headers, info.request_id))

@@ -20,24 +20,40 @@ from typing import NamedTuple
 from weakref import ref
 
 from dragoman.codec.digest import DIGEST_SIZE
+from dragoman.codec.marks import KEY
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["KnownHistory", "SentHistory", "DumpedSegment", "can_cut_between"]
+__all__ = ["KnownHistory", "SentHistory", "DumpedSegment", "can_cut_at"]
 
 _LOSS = 128
 """Bytes of a loss, about."""
+_LOOK_BACK = 4
+"""Messages before a cut among which the model's last one is looked for."""
 
 
-def can_cut_between(before: Message, after: Message) -> bool:
-    """True if a sent conversation may be cut into segments between two messages: the model answers
+def can_cut_at(messages: Sequence[Message], position: int) -> bool:
+    """True if a sent conversation may be cut into segments before this message: the model answers
     the user, and both say something that no wire leaves out."""
+    before, after = messages[position - 1], messages[position]
     return (
         after.role is Role.MODEL
         and before.role is Role.USER
         and _has_text_or_part(after, ToolCallPart)
         and _has_text_or_part(before, ToolResultPart)
+        and not _answers_interrupt(messages, position)
+    )
+
+
+def _answers_interrupt(messages: Sequence[Message], position: int) -> bool:
+    """True if the sent history up to this position ends with answers to an interrupt: what is sent
+    of an approval depends on what follows it."""
+    before = reversed(messages[max(position - _LOOK_BACK, 0) : position])
+    last = next((message for message in before if message.role is Role.MODEL), None)
+    return last is not None and any(
+        isinstance(piece, ToolCallPart) and piece.native is not None and KEY in piece.native
+        for piece in last.content
     )
 
 
@@ -123,9 +139,7 @@ class SentHistory:
         length = self.count_shared_messages(messages)
         # At least one message stays outside: a cut needs one on both sides.
         segments = bisect_right(self.ends, min(length, len(messages) - 1))
-        while segments and not can_cut_between(
-            messages[(end := self.ends[segments - 1]) - 1], messages[end]
-        ):
+        while segments and not can_cut_at(messages, self.ends[segments - 1]):
             segments -= 1
         return segments
 

@@ -49,6 +49,7 @@ from dragoman.hooks import Hooks, ModelStart
 from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
+from dragoman.model.background_response import BackgroundResponse
 from dragoman.model.keep_prefix import KeptRequest, drop_mismatches, keep_prefix
 from dragoman.model.learn_refusal import MOST_LESSONS, learn_refusal
 from dragoman.model.report_to_hooks import Watch
@@ -173,7 +174,10 @@ class ModelCaller:
                     data = await response.read()
                 except ProviderError as error:
                     data, read_error = b"", error
-                if events := self._decode_network_read(open_response, data, read_error):
+                events = self._decode_network_read(open_response, data, read_error)
+                if isinstance(response, BackgroundResponse):
+                    events += response.take_reports()
+                if events:
                     if watch is not None and (len(events) > 1 or type(events[0]) is not PartDelta):
                         watch.add(events)
                     yield events
@@ -241,6 +245,8 @@ class ModelCaller:
         http_request = _with_url(http, route, retries=request.retries)
         send = partial(self.access.send, route=route)
         response = await (send(http_request) if watch is None else watch.send(send, http_request))
+        if request.options.get("background") is True and request.wire in (None, self.wire.name):
+            response = self._wait_in_background(response, route, request)
         origin = msgspec.structs.replace(target, prefix=prefix_sent)
         if self._agent is None:
             decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
@@ -248,6 +254,24 @@ class ModelCaller:
             tools = [tool.name for tool in request.tools]
             decoder = self._agent.decoder(origin=origin, new_id=self._new_id, tools=tools)
         return _OpenResponse(response, decoder, http.names, tuple(left_out), route, kept.note)
+
+    def _wait_in_background(
+        self, response: Response, route: ModelRoute, request: ModelRequest
+    ) -> Response:
+        """Returns the response to a model call whose answer is made in the background: one that
+        waits for it, where the wire can ask for it."""
+        form = getattr(self.wire, "background", None)
+        if form is None:
+            return response
+
+        async def send(http: HttpRequest) -> Response:
+            return await self.access.send(_with_url(http, route, retries=None), route)
+
+        content_type = response.headers.get("content-type", "")
+        streams = (
+            "json" not in content_type and request.options.get("stream", request.stream) is True
+        )
+        return BackgroundResponse(response, form, send, streams=streams)
 
     async def _aim_request(self, lowered: _LoweredRequest) -> _AimedRequest:
         """Returns a request with the URL and the model that it goes to, and what it keeps of the

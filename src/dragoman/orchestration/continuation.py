@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.codec.marks import read_interrupt
 from dragoman.fold import unfold
 from dragoman.interrupt import Reason
 from dragoman.json_bytes import Json, JsonMap
@@ -48,7 +49,7 @@ async def resume_run(
     transfers: dict[int, Decision] = {}
     for decision in plan.decisions:
         slot = number[decision.waiting.call.position, decision.waiting.call.place]
-        outcome = decision.result or await _find_obstacle(state, decision)
+        outcome = await _find_result(state, decision) or await _find_obstacle(state, decision)
         if isinstance(outcome, ToolResultPart):
             tool_round.add(slot, outcome)
         elif outcome is not None:
@@ -121,6 +122,15 @@ async def _run_calls(
         return
     for index, result in enumerate(await state.executor.execute_batch(calls, state.tool_map)):
         report(index, result)
+
+
+async def _find_result(state: StreamingState, decision: Decision) -> ToolResultPart | None:
+    """Returns the result that a continued run knows without running the call. An approval that is
+    passed on to whoever runs the call counts once, too."""
+    is_passed_on = decision.result is not None and read_interrupt(decision.call) is not None
+    if is_passed_on and not await _claim_answers(state, decision):
+        return make_unknown_result(decision.call)
+    return decision.result
 
 
 async def _find_obstacle(

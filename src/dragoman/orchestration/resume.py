@@ -282,7 +282,9 @@ def _decide_call(
         _check_answer(resume, interrupt, payload, seal, now, waiting.state())
     # A remote agent's interrupt: that agent runs the call, so its answer is passed on as a result.
     if interrupt.reason != "tool" and read_interrupt(call) is not None:
-        return Decision(waiting, result=_answer_remote_call(call, resume, payload))
+        approves = payload is not None and payload.get("approved") is True
+        claims = (seal.claim_name(resume, interrupt.id),) if approves else ()
+        return Decision(waiting, claims, result=_answer_remote_call(call, resume, payload))
     if payload is None:
         return Decision(waiting, result=make_interrupted_result(call))
     if payload.get("approved") is False:

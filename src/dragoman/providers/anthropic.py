@@ -4,9 +4,13 @@ output goes through a forced tool."""
 from dragoman.capability import Capability
 from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Calls, Provider, TokenRates
+from dragoman.wires.anthropic.quirks import Quirks
 from dragoman.wires.anthropic.settings import takes_schema
 
-__all__ = ["PROVIDER", "find_missing"]
+__all__ = ["PROVIDER", "SIGNERS", "find_missing"]
+
+SIGNERS = ("anthropic", "vertex-anthropic", "bedrock-anthropic", "azure-anthropic")
+"""Platforms of Anthropic's models. Each reads the thinking that another one signed."""
 
 _TYPED = frozenset({Capability.typed_output, Capability.typed_output_with_tools})
 
@@ -64,6 +68,7 @@ PROVIDER = Provider(
         }
     ),
     find_missing=find_missing,
+    quirks=Quirks(reads=SIGNERS),
     calls=Calls("given", "in pieces"),
     token_rates=TokenRates(4.4, 0.7, 1.21, 500, 0, 1.45, 21, "area", 1600, 1.45),
     priced_as="anthropic",

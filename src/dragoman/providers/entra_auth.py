@@ -14,9 +14,10 @@ _AUTHORITY = "https://login.microsoftonline.com"
 _SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
-def entra_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
+def entra_auth(environment: Mapping[str, str], key: str | None, scope: str = _SCOPE) -> Auth | None:
     """Returns the Microsoft Entra authorization of the application in AZURE_TENANT_ID,
-    AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or None to use a key."""
+    AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or None to use a key. `scope`: what the token is
+    for."""
     tenant, client, secret = (environment.get(name, "").strip() for name in NAMES)
     if key or not (tenant and client and secret):
         return None
@@ -30,7 +31,7 @@ def entra_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
                 "grant_type": "client_credentials",
                 "client_id": client,
                 "client_secret": secret,
-                "scope": _SCOPE,
+                "scope": scope,
             },
         )
         return load_grant(answer, now, who=f"the application {client}")

@@ -32,9 +32,11 @@ _METADATA = "http://{host}/computeMetadata/v1/instance/service-accounts/default/
 _FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
-def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
+def vertex_auth(
+    environment: Mapping[str, str], key: str | None, *, express: bool = True
+) -> Auth | None:
     """Returns how requests to Vertex AI are authorized and where they go, or None for an API key or
-    if nothing is set up.
+    if nothing is set up. `express`: an API key works without a project.
 
     Raises:
         SettingsError: the file of credentials cannot be used.
@@ -45,9 +47,9 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
     )
     if key:
         # An access token needs a project's URL; an API key works at the record's URL.
-        if not project or not key.startswith(_TOKENS):
+        if express and (not project or not key.startswith(_TOKENS)):
             return None
-        return Auth(base_url=vertex_url(project, location))
+        return Auth(base_url=_find_url(project, location))
     if path := _find_file(environment):
         account = _read_account(path)
         project = (

@@ -1,6 +1,6 @@
 """Groq. It streams no output by schema, so typed output goes through a forced tool."""
 
-from dragoman.capability import Capability
+from dragoman.capability import HOSTED, Capability
 from dragoman.providers.provider import Calls, Provider
 from dragoman.wires.openai_chat.quirks import Quirks
 
@@ -15,18 +15,7 @@ PROVIDER = Provider(
     key_names=("GROQ_API_KEY",),
     chat_model="openai/gpt-oss-120b",
     transcription_model="whisper-large-v3-turbo",
-    capabilities=frozenset(
-        {
-            Capability.chat,
-            Capability.tools,
-            Capability.parallel_tools,
-            Capability.forced_tools,
-            Capability.vision,
-            Capability.thinking,
-            Capability.transcription,
-            Capability.models,
-        }
-    ),
+    capabilities=HOSTED - {Capability.typed_output} | {Capability.vision, Capability.transcription},
     quirks=Quirks(thinking="reasoning", developer=False),
     calls=Calls("given", "whole"),
     priced_as="groq",

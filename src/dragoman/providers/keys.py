@@ -177,11 +177,17 @@ def _join_environments(
     return ChainMap(*layers)
 
 
+_SHARED = {"AWS_BEARER_TOKEN_BEDROCK", "CLOUDSDK_AUTH_ACCESS_TOKEN", "HF_TOKEN"}
+"""Variables by which programs also sign in elsewhere, where a placeholder would be refused."""
+
+
 def placeholder_keys(records: Iterable[Provider], environment: Mapping[str, str]) -> dict[str, str]:
     """Returns a placeholder variable for each provider whose key is missing: recordings need no
     key."""
     return {
         record.key_names[-1]: "no-key-is-needed"
         for record in records
-        if record.key_names and not any(environment.get(name) for name in record.key_names)
+        if record.key_names
+        and record.key_names[-1] not in _SHARED
+        and not any(environment.get(name) for name in record.key_names)
     }

@@ -1,7 +1,7 @@
 """A llama.cpp server (`llama-server`). It answers with the model it was started with, whatever the
 name."""
 
-from dragoman.capability import Capability
+from dragoman.capability import HOSTED, Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
 
@@ -17,20 +17,8 @@ PROVIDER = Provider(
     key_required=False,
     chat_model="default",
     embeddings_model="default",
-    capabilities=frozenset(
-        {
-            Capability.chat,
-            Capability.embeddings,
-            Capability.tools,
-            Capability.parallel_tools,
-            Capability.typed_output,
-            Capability.typed_output_with_tools,
-            Capability.forced_tools,
-            Capability.vision,
-            Capability.thinking,
-            Capability.models,
-        }
-    ),
+    capabilities=HOSTED
+    | {Capability.embeddings, Capability.typed_output_with_tools, Capability.vision},
     quirks=Quirks(developer=False, tool_media=True),
     calls=Calls("given", "in pieces"),
     token_rates=TokenRates(2.2, 5.8, 0.87, 82, 9, 1.37, 10),

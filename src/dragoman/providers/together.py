@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from dragoman.capability import Capability
+from dragoman.capability import HOSTED, Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
 
@@ -18,17 +18,8 @@ PROVIDER = Provider(
     key_names=("TOGETHER_API_KEY",),
     chat_model="meta-llama/Llama-3.3-70B-Instruct-Turbo",
     image_options=MappingProxyType({"response_format": "base64"}),
-    capabilities=frozenset(
-        {
-            Capability.chat,
-            Capability.embeddings,
-            Capability.tools,
-            Capability.parallel_tools,
-            Capability.forced_tools,
-            Capability.images,
-            Capability.models,
-        }
-    ),
+    capabilities=HOSTED - {Capability.typed_output, Capability.thinking}
+    | {Capability.embeddings, Capability.images},
     quirks=Quirks(developer=False),
     calls=Calls("given", "in pieces"),
     relays=True,

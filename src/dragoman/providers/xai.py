@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from dragoman.capability import Capability
+from dragoman.capability import HOSTED, Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
 
@@ -19,19 +19,7 @@ PROVIDER = Provider(
     chat_model="grok-4.3",
     image_model="grok-imagine-image",
     image_options=MappingProxyType({"response_format": "b64_json"}),
-    capabilities=frozenset(
-        {
-            Capability.chat,
-            Capability.tools,
-            Capability.parallel_tools,
-            Capability.typed_output,
-            Capability.forced_tools,
-            Capability.vision,
-            Capability.thinking,
-            Capability.images,
-            Capability.models,
-        }
-    ),
+    capabilities=HOSTED | {Capability.vision, Capability.images},
     quirks=Quirks(developer=False, image_edits="json"),
     calls=Calls("given", "whole"),
     token_rates=TokenRates(196, 0, 0.45, 32, 3, 1.25, 50),

@@ -17,6 +17,7 @@ from typing import TypeGuard
 
 import msgspec
 
+from dragoman.codec.marks import read_interrupt
 from dragoman.codec.opening import hide_opening
 from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
@@ -383,8 +384,8 @@ class Visible:
             return OpenText()
         if (
             isinstance(part, ToolCallPart | ToolResultPart)
-            and part.run_by == "agent"
             and not self._calls
+            and (part.run_by == "agent" or _asks(part))
         ):
             return None
         if by_call and isinstance(part, TextPart):
@@ -443,6 +444,14 @@ def _finish_reason(
     if reason is FinishReason.tool_calls and not waits:
         return FinishReason.stop
     return reason
+
+
+def _asks(part: ToolCallPart | ToolResultPart) -> bool:
+    """True for a call that the run's model waits with: the end of the run says what for."""
+    if not isinstance(part, ToolCallPart):
+        return False
+    interrupt = read_interrupt(part)
+    return interrupt is not None and interrupt.reason != "tool"
 
 
 def _is_result_call(part: Content | OpenText) -> TypeGuard[ToolCallPart]:

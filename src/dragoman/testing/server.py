@@ -47,7 +47,7 @@ from dragoman.testing.wire.bench import split_bytes
 from dragoman.transport.base import Response
 from dragoman.transport.exchange import Exchange
 from dragoman.transport.player import Player
-from dragoman.wires import Wire
+from dragoman.wires import EmbeddingsWire, Wire
 
 __all__ = ["ScriptedServer", "Vectors"]
 
@@ -151,7 +151,9 @@ class ScriptedServer:
         body = msgspec.json.decode(data)
         # Which path is for embeddings differs by provider, so every other path is.
         if self._vectors is not None and not self.is_chat(path):
-            return self._answer_embeddings(body, path, self._vectors)
+            embeddings = wires.embeddings(self._wire.name)
+            if embeddings is not None:
+                return self._answer_embeddings(embeddings, body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
         wanted = self._wire.load_request(body, path=path, headers=headers)
         if (
@@ -202,11 +204,10 @@ class ScriptedServer:
         }
         return _get_last_word(path) in chats
 
-    def _answer_embeddings(self, body: JsonMap, path: str, vectors: Vectors) -> Response:
+    def _answer_embeddings(
+        self, wire: EmbeddingsWire, body: JsonMap, path: str, vectors: Vectors
+    ) -> Response:
         """Answers an embeddings request with the vectors of its texts."""
-        wire = wires.embeddings(self._wire.name)
-        if wire is None:
-            raise ProviderConnectionError(f"the wire {self._wire.name} has no embeddings")
         wanted = wire.load_request(body, path=path)
         self.embedded.append(wanted)
         made_vectors = vectors(wanted)

@@ -31,7 +31,7 @@ def test_what_is_usual() -> None:
         "reads": (), "max_tokens": "max_tokens", "reasoning": "reasoning_effort", "cache": None,
         "thinking": "reasoning_content", "developer": True, "string_content": False, "tool_media": False, "blocks": {},
         "json_schema": True, "refuses": (), "executed_tools": False, "max_id_length": None,
-        "image_edits": "form",
+        "alternates": False, "same_strict": False, "image_edits": "form",
     }  # fmt: skip
     mistral = import_quirks("mistral")()
     assert (mistral.reads, mistral.bridge, mistral.thinking, mistral.tool_media) == (

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from dragoman import wires
 from dragoman.errors import DecodeError, OverloadedError, RateLimitError, StreamCutError
 from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, RunError
 from dragoman.fold import fold
 from dragoman.message import (
+    Citation,
     DataPart,
     FinishReason,
     Message,
@@ -383,6 +385,36 @@ def test_decision_22_what_the_vendor_ran_itself_is_no_call_to_answer() -> None:
         DONE,
     )
     assert sorted(map(repr, streamed.content)) == sorted(map(repr, said.content))
+
+
+@pytest.mark.parametrize("more", ["", " Surely."])
+def test_sources_that_come_after_the_tools_that_found_them_are_the_texts(more: str) -> None:
+    """Groq Compound streams its text, then the tools that it ran, then their sources."""
+    ran = {"index": 0, "type": "search", "arguments": "{}", "output": "found"}
+    source = {"type": "url_citation", "url_citation": {"url": "https://a.test", "title": "A"}}
+    chunks = [
+        chunk({"content": "It is "}),
+        chunk({"content": "so."}),
+        chunk({"executed_tools": [ran]}),
+        *([chunk({"content": more})] if more else []),
+        chunk({"annotations": [source]}),
+        chunk({}, "stop"),
+        DONE,
+    ]
+    said = message(*chunks)
+    kinds = [type(part) for part in said.content]
+    assert kinds == [TextPart, ToolCallPart, ToolResultPart, *([TextPart] if more else [])]
+    assert said.text == f"It is so.{more}"
+    cited = [part for part in said.content if isinstance(part, TextPart) and part.citations]
+    assert [part.text for part in cited] == [more or "It is so."]
+    assert cited[0].citations == (Citation("https://a.test", "A"),)
+    for wire in ("anthropic", "openai_responses", "google"):
+        out = wires.get(wire).encoder()
+        decoder = openai_chat.decoder()
+        data = b"".join(out.feed(event) for event in decoder.feed(b"".join(chunks)))
+        data += b"".join(out.feed(event) for event in decoder.close()) + out.close()
+        [again] = fold(wires.get(wire).load_response(data))
+        assert again.text == said.text
 
 
 # ------------------------------------------------------------------ thinking

@@ -47,6 +47,21 @@ def load(status: int, body: Any = b"", **headers: str) -> Any:
     )
 
 
+def test_groqs_error_says_what_the_model_wrote_in_place_of_a_call() -> None:
+    """`failed_generation`; its words say nothing of the error's kind."""
+    wrote = '<function=look>{"a": rate limit reached}</function>'
+    told = {"message": "Failed to call a function.", "code": "tool_use_failed"}
+    error = load(400, {"error": {**told, "failed_generation": wrote}})
+    assert type(error) is InvalidRequestError
+    assert error.message == (
+        f"Failed to call a function. The model wrote: {wrote}. Change the request."
+    )
+    assert len(load(400, {"error": {**told, "failed_generation": "x" * 9000}}).message) < 1200
+    for nothing in ("", None, 5):
+        error = load(400, {"error": {**told, "failed_generation": nothing}})
+        assert error.message == "Failed to call a function. Change the request."
+
+
 def test_every_recorded_error_is_of_its_class_and_says_the_vendors_words() -> None:
     seen = 0
     for exchange in exchanges(*FOLDERS):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman.errors import DecodeError
-from dragoman.event import OpenText, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.event import Custom, OpenText, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.fold import fold
 from dragoman.message import TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires import openai_responses as wire
@@ -423,3 +423,100 @@ def test_items_and_parts_cost_linear_time():
         )
 
     assert is_linear(stream, 250)
+
+
+def shell(*commands, **fields):
+    action = {"commands": list(commands), "max_output_length": None}
+    return {"type": "shell_call", "id": "sh", "call_id": "c", "action": action, "status": "completed", **fields}  # fmt: skip
+
+
+def patch(diff):
+    operation = {"type": "create_file", "path": "p", "diff": diff}
+    return {"type": "apply_patch_call", "id": "ap", "call_id": "c", "operation": operation}
+
+
+COMMANDS = [
+    of("output_item.added", item=shell(status="in_progress")),
+    of("shell_call_command.added", command_index=0, command=""),
+    of("shell_call_command.delta", command_index=0, delta='ls "x'),
+    of("shell_call_command.done", command_index=0, command='ls "x'),
+    of("shell_call_command.added", command_index=1, command="p"),
+    of("shell_call_command.delta", command_index=1, delta="wd"),
+]
+DIFFS = [
+    of("output_item.added", item=patch("")),
+    of("apply_patch_call_operation_diff.delta", delta="+a\n"),
+    of("apply_patch_call_operation_diff.delta", delta="+b"),
+]
+
+
+@pytest.mark.parametrize(
+    ("events", "item", "known"),
+    [
+        (COMMANDS, shell('ls "x', "pwd"), '{"action":{"commands":["ls \\"x","pwd'),
+        (DIFFS, patch("+a\n+b"), '{"operation":{"type":"create_file","path":"p","diff":"+a\\n+b'),
+    ],
+    ids=["shell", "patch"],
+)
+def test_commands_and_patches_are_told_while_they_come_and_kept_if_they_are_cut(
+    events, item, known
+):
+    """R, section 1: they were silent, and a stream that was cut kept none of them."""
+    told = decode(sse(CREATED, *events, of("output_item.done", item=item), end_event(item)))
+    (folded,) = fold(told)
+    text = "".join(event.delta for event in told if isinstance(event, PartDelta))
+    assert text.startswith(known)
+    assert json.loads(text) == folded.tool_calls[0].arguments
+    assert wire.dump_messages([folded])["input"] == [item]
+    (cut,) = fold(decode(sse(CREATED, *events)))
+    assert (cut.tool_calls[0].state, cut.tool_calls[0].raw) == ("cut", known)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "local_shell_call", "id": "l", "call_id": "c", "action": {"type": "exec", "command": ["ls"]}},
+        {"type": "computer_call", "id": "cu", "call_id": "c", "action": {"type": "wait"}},
+        {"type": "mcp_approval_request", "id": "m", "name": "f", "server_label": "s", "arguments": '{"a":1}'},
+        patch("+a"),
+    ],
+    ids=lambda item: item["type"],
+)  # fmt: skip
+def test_a_cut_stream_keeps_what_an_item_began_with(item):
+    (cut,) = fold(decode(sse(CREATED, of("output_item.added", item=item))))
+    whole = message(of("output_item.added", item=item), of("output_item.done", item=item), end_event(item))  # fmt: skip
+    assert cut.tool_calls[0].state == "cut"
+    assert json.loads(cut.tool_calls[0].raw) == whole.tool_calls[0].arguments
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "name"),
+    [
+        ("shell_call_output_content.delta", {"command_index": 0, "delta": {"stdout": "x"}}, "shell_call.output"),
+        ("compaction.compacting", {}, "compaction.compacting"),
+        ("mcp_list_tools.failed", {}, "mcp_list_tools.failed"),
+        ("audio.transcript.delta", {"delta": "Hi"}, "audio.transcript"),
+    ],
+)  # fmt: skip
+def test_what_no_part_holds_is_told_as_an_event(kind, fields, name):
+    sent = {**of(kind, **fields), "item_id": "i", "sequence_number": 3}
+    told = decode(sse(CREATED, sent, end_event(message_item("x"))))
+    assert [event for event in told if isinstance(event, Custom)] == [Custom(name, {**fields, "item_id": "i"})]  # fmt: skip
+    assert fold(told)[0].text == "x"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        of("shell_call_command.added", command_index="x", command=3),
+        of("shell_call_command.added", command_index=-1, command="a"),
+        of("shell_call_command.delta", command_index=10**9, delta="b"),
+        of("shell_call_command.delta", delta=None),
+        of("apply_patch_call_operation_diff.delta", delta="x"),
+        {"type": "compaction.compacting"},
+    ],
+)
+def test_odd_deltas_of_calls_break_nothing(odd):
+    item = shell("ls")
+    folded = message(COMMANDS[0], odd, of("output_item.done", item=item), end_event(item))
+    assert wire.dump_messages([folded])["input"] == [item]

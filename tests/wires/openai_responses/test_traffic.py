@@ -377,7 +377,7 @@ def test_the_official_client_reads_the_same(framing):
             if call.state == "complete"
         ]
         functions = [item for item in theirs.output if item.type == "function_call"]
-        others = ("local_shell_call", "apply_patch_call", "tool_search_call", "custom_tool_call")
+        others = ("local_shell_call", "apply_patch_call", "tool_search_call", "custom_tool_call", "mcp_approval_request")  # fmt: skip
         if not any(item.type in others for item in theirs.output):
             assert calls == [
                 (i.call_id, i.name, json.loads(i.arguments or "{}")) for i in functions

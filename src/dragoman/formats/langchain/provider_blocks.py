@@ -31,7 +31,7 @@ __all__ = [
 
 ANTHROPIC, RESPONSES = anthropic.name, openai_responses.name
 Block = Json
-_ITEMS = {*CALL_ITEMS, *RESULT_ITEMS, "mcp_list_tools", "mcp_approval_request", "reasoning"}
+_ITEMS = {*CALL_ITEMS, *RESULT_ITEMS, "mcp_list_tools", "reasoning"}
 _TEXTS = {"text": "output_text", "refusal": "refusal"}
 """Type of a block of a text → that of the block in the provider's item."""
 _CITATIONS = {"url_citation", "file_citation", "container_file_citation", "file_path"}

@@ -26,7 +26,7 @@ from dragoman.event import Event, RunError
 from dragoman.fold import fold, unfold
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.message import Content, Message, Role
+from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.repair import repair
 from dragoman.request import ModelRequest
 from dragoman.runs.log import RunState, RunStatus
@@ -116,6 +116,12 @@ class ResponsesApi(Api):
     def load_resume(self, piece: Content) -> Resume | None:
         """See `Api`."""
         return wire.load_resume(piece)
+
+    def answer_call(
+        self, piece: Content, calls: Mapping[str, ToolCallPart]
+    ) -> ToolResultPart | None:
+        """See `Api`."""
+        return wire.answer_call(piece, calls)
 
 
 async def show_response(call: Call) -> None:

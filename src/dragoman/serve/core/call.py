@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
-from dragoman.message import Content, Message
+from dragoman.message import Content, Message, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest, RunRequest
 from dragoman.serve.core.service import Service
 from dragoman.serve.http.call_metrics import Observed
@@ -171,4 +171,13 @@ class Api:
 
     def load_resume(self, piece: Content) -> Resume | None:  # noqa: ARG002
         """Returns a client's answer to what waits, if a piece is one."""
+        return None
+
+    def answer_call(
+        self,
+        piece: Content,  # noqa: ARG002
+        calls: Mapping[str, ToolCallPart],  # noqa: ARG002
+    ) -> ToolResultPart | None:
+        """Returns the result that a piece of a client's stands for, if it answers one of the calls
+        that a provider asks about. `calls`: by id."""
         return None

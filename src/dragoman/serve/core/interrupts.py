@@ -16,6 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.marks import read_interrupt
 from dragoman.errors import InvalidRequestError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.json_bytes import Json, JsonMap
@@ -34,6 +35,7 @@ from dragoman.serve.core.call import Api
 
 __all__ = [
     "RESERVED",
+    "answer_asked_calls",
     "dump_interrupt",
     "load_interrupt",
     "unknown_interrupt_error",
@@ -145,6 +147,25 @@ def split_resumes(
                 resumes.append(resume)
         remaining += _replace_content(message, content)
     return remaining, resumes
+
+
+def answer_asked_calls(
+    messages: Sequence[Message], before: Sequence[Message], api: Api
+) -> Sequence[Message]:
+    """Returns a gateway's client's messages, with its answers to the interrupts of the provider's
+    last answer as results of the calls. `before`: ends with that answer."""
+    calls = {call.id: call for message in before[-1:] for call in message.tool_calls}
+    open_calls = {name: call for name, call in calls.items() if read_interrupt(call) is not None}
+    if not open_calls:
+        return messages
+    return [
+        message.replace(
+            content=tuple(
+                [api.answer_call(piece, open_calls) or piece for piece in message.content]
+            )
+        )
+        for message in messages
+    ]
 
 
 def remove_interrupts(messages: Sequence[Message], api: Api) -> list[Message]:

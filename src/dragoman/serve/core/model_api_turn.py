@@ -17,7 +17,7 @@ from dragoman.history.client_copy import put
 from dragoman.interrupt import Resume
 from dragoman.message import Message, Role
 from dragoman.serve.core.call import Call, Links
-from dragoman.serve.core.interrupts import sign_resume
+from dragoman.serve.core.interrupts import answer_asked_calls, sign_resume
 from dragoman.serve.core.threads import resource_of, scope_of, thread_id, thread_name
 from dragoman.serve.core.turn import Turn, rename_results, without_system
 from dragoman.serve.store.keep_answer import find_conversation
@@ -58,10 +58,14 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     )
     if links.after is not None:
         chain = await _load_chain(call, links.after)
+        if edits:
+            copy = answer_asked_calls(copy, _messages_of(chain), call.api)
         named = whole.replace(thread_id=thread or chain[-1].thread_id)
         return _append_to_chain(named, _lasting_system(call, system, chain), chain, copy)
     if links.conversation is not None:
         chain = await _latest_chain(call, f"thread:{thread}")
+        if edits:
+            copy = answer_asked_calls(copy, _messages_of(chain), call.api)
         return _append_to_chain(whole, _lasting_system(call, system, chain), chain, copy)
     whole = whole.replace(sent=request)
     # Nothing to look up: the client cannot ask for the answer, and its copy holds

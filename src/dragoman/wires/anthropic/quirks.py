@@ -76,6 +76,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     betas: Mapping[str, str] = MappingProxyType(_BETAS)
     """Something in a request (a type of tool, block, source or edit, a field) → the value of
     `anthropic-beta` that it needs."""
+    in_path: bool = False
+    """True if the model stands in the path and the version of the API in the body (Vertex AI)."""
     opening: str = "."
     """The user text to send before a conversation that begins with the model. Some endpoints do not
     accept such a conversation."""

@@ -11,9 +11,11 @@ of them need a beta.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
+from urllib.parse import quote, unquote
 
 from dragoman.codec.dump_with_history import dump_tools_with_history
 from dragoman.codec.fit_ids import invert_names
@@ -68,6 +70,7 @@ routes: tuple[Route, ...] = (
 """Where the official API stands."""
 
 _VERSION = "2023-06-01"
+_VERTEX_VERSION, _VERTEX_MODELS = "vertex-2023-10-16", "/publishers/anthropic/models"
 _CONVERSATION = ("system", "messages")
 _COUNTED = frozenset(
     [
@@ -117,7 +120,7 @@ def _load_anthropic_body(body: JsonMap, received: RequestEnvelope) -> ModelReque
     if isinstance(fields.get("model"), str):
         model = fields.pop("model")
     else:
-        model = ""
+        model = _read_path(received.path)
     native, wire = OWN.note(form=form), NAME if fields else None
     return ModelRequest(
         model, tuple(messages), tools, settings, schema, stream is True, fields, native, wire=wire
@@ -180,11 +183,7 @@ def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
     needed = dict.fromkeys(
         [*form.get("betas", ()), *[betas[beta_use] for beta_use in used if beta_use in betas]]
     )
-    headers = {
-        "anthropic-version": _VERSION,
-        **({"anthropic-beta": ",".join(needed)} if needed else {}),
-    }
-    return HttpRequest("/messages", headers, body, names=invert_names(out.names))
+    return _address(needed, body, quirks, invert_names(out.names))
 
 
 _TOOL_FIELDS: ToolFields = dict.fromkeys(
@@ -216,21 +215,42 @@ count_field = "input_tokens"
 """Field of the answer to `dump_count` that holds the number."""
 
 
-def dump_count(http: HttpRequest, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `count_tokens`
+def dump_count(http: HttpRequest, quirks: Quirks | None) -> HttpRequest:
     """Returns the request that counts the tokens of a request for an answer."""
     body = {field: value for field, value in if_object(http.body).items() if field in _COUNTED}
-    return HttpRequest(f"{http.path}/count_tokens", http.headers, body)
+    if quirks is None or not quirks.in_path:
+        return HttpRequest(f"{http.path}/count_tokens", http.headers, body)
+    counted = {"anthropic_version": _VERTEX_VERSION, **body, "model": _read_path(http.path)}
+    return HttpRequest(f"{_VERTEX_MODELS}/count-tokens:rawPredict", http.headers, counted)
 
 
-def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:
     """Returns a client's Anthropic request body as it is, with its own beta headers and no
     others."""
-    betas = OWN.form(request.native).get("betas")
-    headers = {
-        "anthropic-version": _VERSION,
-        **({"anthropic-beta": ",".join(betas)} if betas else {}),
-    }
-    return HttpRequest("/messages", headers, {**body, "model": request.model})
+    betas = OWN.form(request.native).get("betas") or ()
+    return _address(betas, {**body, "model": request.model}, quirks)
+
+
+def _address(
+    betas: Collection[str], body: Json, quirks: Quirks | None, names: Mapping[str, str] = {}
+) -> HttpRequest:
+    """Returns the Anthropic request of a body, with its headers, where the endpoint takes it."""
+    headers = {"anthropic-beta": ",".join(betas)} if betas else {}
+    if quirks is None or not quirks.in_path:
+        return HttpRequest(
+            "/messages", {"anthropic-version": _VERSION, **headers}, body, names=names
+        )
+    # The caller's own version stays.
+    body = {"anthropic_version": _VERTEX_VERSION, **body}
+    method = "streamRawPredict" if body.get("stream") else "rawPredict"
+    path = f"{_VERTEX_MODELS}/{quote(body.pop('model', ''), safe='@')}:{method}"
+    return HttpRequest(path, headers, body, names=names)
+
+
+def _read_path(path: str) -> str:
+    """Returns the model in the path of an Anthropic request to Vertex AI, or an empty text."""
+    match = re.search("/models/([^/]+):(?:rawP|streamRawP)redict", path)
+    return unquote(match[1]) if match else ""
 
 
 def _drop_mismatches(thinking: JsonMap) -> JsonMap:

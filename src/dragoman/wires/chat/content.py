@@ -34,6 +34,7 @@ from dragoman.codec.media import (
     decode_base64,
     describe_as_text,
     dump_data_url,
+    guess_media_type,
     load_url,
     media_label,
     read_media_text,
@@ -145,6 +146,7 @@ def find_loss(part: Content, block: JsonMap) -> tuple[Lost, str, str] | None:
         return name_part_type(part), why, media_label(part)
     sent_names = (
         block.get("document_name"),
+        block.get("file_name"),
         if_object(block.get(block["type"])).get("filename"),
     )
     if part.name and part.name not in sent_names:
@@ -214,6 +216,8 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     if isinstance(part, FilePart):
         name = {"filename": part.name} if part.name else {}
         return {type_name: {"file_id": part.id, **name}}
+    if isinstance(part, LinkPart) and type_name == "file_url":
+        return _write_file_url(part.url, part.name)
     if isinstance(part, LinkPart):
         return {type_name: _dump_location(type_name, part.url, part.name)}
     if isinstance(part, DataPart):
@@ -227,12 +231,15 @@ def _write_data(type_name: str, part: DataPart, form: JsonMap) -> Json:
         audio_format = _AUDIO_FORMAT.get(part.mime_type) or part.mime_type.removeprefix("audio/")
         return {type_name: {"data": b64encode(part.data).decode(), "format": audio_format}}
     if type_name == "file_url":
-        url = b64encode(part.data).decode()
-    else:
-        url = dump_data_url(part)
+        return _write_file_url(b64encode(part.data).decode(), part.name)
     # Data of a file gets a made-up name, unless it was loaded without one (see `_read_file`).
     made_up_name = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
-    return {type_name: _dump_location(type_name, url, part.name or made_up_name)}
+    return {type_name: _dump_location(type_name, dump_data_url(part), part.name or made_up_name)}
+
+
+def _write_file_url(url: str, name: str | None) -> Json:
+    """Returns the fields of a Chat block `file_url`, beside `type`."""
+    return {"file_url": {"url": url}, **({"file_name": name} if name else {})}
 
 
 def _dump_location(type_name: str, url: str, name: str | None) -> Json:
@@ -269,18 +276,27 @@ def read_text(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | 
 
 
 def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a Chat content block that holds a URL: an image, video or file."""
+    """Reads a Chat content block that holds a URL: an image, video or audio."""
     url, inner = _read_inner_text(type_name, block, "url")
     if url is None:
         return None
-    if type_name != "file_url":
-        part = load_url(url)
-    # A `file_url` without a scheme is the base64 of a file.
-    elif ":" not in url and (data := decode_base64(url)) is not None:
-        part = DataPart(data, "application/octet-stream")
-    else:
-        part = LinkPart(url)
     fields = _collect_unread_fields(type_name, block, inner, "url")
+    return note_unread_fields(chat, type_name, load_url(url), fields)
+
+
+def _read_file_url(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
+    """Reads a Chat content block `file_url`: a link, or without a scheme the base64 of a file, whose
+    name tells what it is."""
+    url, inner = _read_inner_text(type_name, block, "url")
+    if url is None:
+        return None
+    fields = _collect_unread_fields(type_name, block, inner, "url")
+    name = if_text(block.get("file_name")) or None
+    if name:
+        del fields["file_name"]
+    part = LinkPart(url, None, name)
+    if ":" not in url and (data := decode_base64(url)) is not None:
+        part = DataPart(data, guess_media_type(name or "") or "application/octet-stream", name)
     return note_unread_fields(chat, type_name, part, fields)
 
 
@@ -324,7 +340,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "image_url": _read_link,
         "video_url": _read_link,
         "audio_url": _read_link,
-        "file_url": _read_link,
+        "file_url": _read_file_url,
     }
 )
 """Type of block → its reader. These are the types that most vendors know."""

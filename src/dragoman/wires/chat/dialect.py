@@ -24,13 +24,13 @@ from dragoman.wires.chat.decode import Decoder
 from dragoman.wires.chat.encode import STREAM_TYPE, Encoder, dump_response, envelope
 from dragoman.wires.chat.errors import ERRORS, dump_error, error_body, error_of, load_error
 from dragoman.wires.chat.messages import (
-    dump_conversation,
     dump_input_message,
     dump_piece,
     explain_unsendable,
     load_messages,
     prepare_conversation,
 )
+from dragoman.wires.chat.messages_alternating import dump_alternating
 from dragoman.wires.chat.messages_votes import votes
 from dragoman.wires.chat.record import (
     DialectRecord,
@@ -112,7 +112,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
     ) -> list[Json]:
         """Writes the list of messages in this Chat dialect. Adds to `losses` what the Chat format
         or its target cannot hold."""
-        return dump_conversation(prepare_conversation(self, messages, target, quirks, losses, ()))
+        return dump_alternating(prepare_conversation(self, messages, target, quirks, losses, ()))
 
     def dump_request(
         self,

@@ -303,6 +303,8 @@ class OutgoingChat(outgoing_conversation.Outgoing[Any], frozen=True, kw_only=Tru
     """Roles that the target knows."""
     blocks: Mapping[str, str] = _NOTHING
     """Media type, or its first half → the block for it, beyond the usual ones."""
+    alternates: bool = False
+    """True if messages of the user and the model must alternate."""
     string_only: bool = False
     """True if text must be one string, never a list of blocks."""
     tool_media: bool = False

@@ -32,7 +32,8 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest
-from dragoman.wires.chat.messages import dump_conversation, load_conversation, prepare_conversation
+from dragoman.wires.chat.messages import load_conversation, prepare_conversation
+from dragoman.wires.chat.messages_alternating import dump_alternating
 from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema, load_settings
 
@@ -129,7 +130,7 @@ def dump_http(
     request = fit_tools(request, chat.name, {**chat.tool_fields, **marks}, quirks, losses)
     sending = RequestDump(request, target, quirks, losses, history)
     out, messages, _, _ = sending.conversation(
-        partial(prepare_conversation, chat), dump_conversation
+        partial(prepare_conversation, chat), dump_alternating
     )
     own_fields = chat.own.fields(request.native)
     # A body for a vendor is written as that vendor takes it, however a loaded one was spelled.

@@ -17,7 +17,13 @@ from dragoman.wires.google_interactions.encode import (
 from dragoman.wires.google_interactions.errors import dump_error, load_error
 from dragoman.wires.google_interactions.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.google_interactions.quirks import NAME, Quirks
-from dragoman.wires.google_interactions.request import dump_http, dump_request, load_request, routes
+from dragoman.wires.google_interactions.request import (
+    background,
+    dump_http,
+    dump_request,
+    load_request,
+    routes,
+)
 from dragoman.wires.google_interactions.serving import (
     bodies,
     dump_model,
@@ -38,4 +44,4 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_model", "dump_models"]
-__all__ += ["bodies", "request_fields", "allowed", "forward", "keys", "seal"]
+__all__ += ["bodies", "request_fields", "allowed", "forward", "keys", "seal", "background"]

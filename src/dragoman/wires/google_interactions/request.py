@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.codec.background import BackgroundForm
 from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_list, if_object, if_text, merge_wire_fields
 from dragoman.codec.serving import Route
@@ -25,7 +26,7 @@ from dragoman.wires.google_interactions.settings import (
 )
 from dragoman.wires.google_interactions.tools import SERVER_TOOLS, dump_tools, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+__all__ = ["background", "dump_http", "dump_request", "load_request", "routes"]
 
 routes: tuple[Route, ...] = (
     Route("POST", "/v1beta/interactions", "chat"),
@@ -34,7 +35,12 @@ routes: tuple[Route, ...] = (
     Route("GET", "/v1beta/models/{model}", "model"),
 )
 """Paths of the official API."""
-
+background = BackgroundForm(
+    path="/interactions",
+    after="last_event_id",
+    begin=lambda answer: {"event_type": "interaction.created", "interaction": answer},
+)
+"""How answers are made in the background."""
 _CONVERSATION = ("system_instruction", "input")
 _OWN = ("model", "tools", "stream", CONFIG, "response_format", *_CONVERSATION)
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`,

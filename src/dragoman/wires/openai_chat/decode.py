@@ -105,6 +105,8 @@ class _Ordinary(msgspec.Struct, gc=False):
 _ordinary = msgspec.json.Decoder(_Ordinary).decode
 
 
+_BEFORE_TOOLS = "text before tools"
+_CITED = ("text", _BEFORE_TOOLS)
 _SHOWN = frozenset({"images", "audio"})
 _FURTHER = frozenset({*FIELDS, "extra_content", "annotations"})
 
@@ -143,7 +145,7 @@ class Candidate(ChatCandidate):
     def _cite(self, response: Json) -> None:
         """Adds the sources that have come in an OpenAI stream to the text that is open. Their
         places are those in all of the text, so they wait for its end."""
-        if self.open_key != "text" or self._is_cited:
+        if self.open_key not in _CITED or self._is_cited:
             return
         if "annotations" in self.fields or not response.keys().isdisjoint(BESIDE):
             self._is_cited = True
@@ -216,7 +218,11 @@ class Candidate(ChatCandidate):
             call, result = load_executed_tool(entry, iter(self._fresh_id, None))
             index = as_index(entry.get("index", len(self._executed)))
             if index not in self._executed:
-                self.end()
+                # Sources of a text may come after the tools that found them.
+                if self.open_key in _CITED:
+                    self.open_key = _BEFORE_TOOLS
+                else:
+                    self.end()
                 self._executed[index] = call
                 self.emitter.add_whole_part(call)
             if result is not None:

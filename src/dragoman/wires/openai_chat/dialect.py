@@ -78,6 +78,8 @@ WAYS = {
         reasoning("reasoning", _reasoning),
         reasoning("thinking", _thinking),
         reasoning("enable_thinking", lambda setting: setting != "off"),
+        reasoning("chat_template_kwargs", lambda setting: {"enable_thinking": setting != "off"}),
+        as_it_is("thinking_token_budget", int),
         _UNSUPPORTED,
     ),
     "cache": (
@@ -168,10 +170,15 @@ def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
 
 
 def error_info(payload: Any) -> ErrorInfo:
-    """Reads the JSON of an error. Some vendors put the OpenAI Chat request's id beside it."""
+    """Reads the JSON of an error. Some vendors put the OpenAI Chat request's id beside it. Groq says
+    what its model wrote in place of a call."""
     info = error_rules.read_error_info(payload)
     outer = next(iter(if_objects(payload)), if_object(payload))
-    return replace(info, request_id=info.request_id or if_text(outer.get("id")) or None)
+    return replace(
+        info,
+        request_id=info.request_id or if_text(outer.get("id")) or None,
+        refused=if_text(if_object(outer.get("error")).get("failed_generation")),
+    )
 
 
 class OpenAIChat(ChatDialect, frozen=True, kw_only=True, eq=False):

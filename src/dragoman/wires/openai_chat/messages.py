@@ -239,6 +239,7 @@ def fit(
         "blocks": quirks.blocks,
         "roles": ROLES if quirks.developer else _OLDER_ROLES,
         "string_only": quirks.string_content,
+        "alternates": quirks.alternates,
         "thinking": quirks.thinking,
         "json_schema": quirks.json_schema,
         "refuses": quirks.refuses,

@@ -33,14 +33,17 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
             "reasoning",
             "thinking",
             "thinking reasoning_effort",
+            "reasoning_effort thinking",
+            "reasoning_effort thinking_token_budget",
+            "chat_template_kwargs reasoning_effort",
             "enable_thinking",
         ]
         | None
     ) = "reasoning_effort"
     """Field that says how much to think: `reasoning_effort` (OpenAI, Groq, xAI), `reasoning`
-    (OpenRouter), `thinking` (Z.ai; DeepSeek with `reasoning_effort` for
-    what the other cannot say), `enable_thinking` (Qwen, DashScope); `None`: there is
-    none."""
+    (OpenRouter), `thinking` (Z.ai), `enable_thinking` (Qwen, DashScope); `None`: there is none. Of
+    two fields the first that can say it is sent: DeepSeek switches by `thinking`, Fireworks and vLLM
+    say tokens in the second, SambaNova switches off in `chat_template_kwargs`."""
     cache: Literal["prompt_cache_retention", "cache_control"] | None = None
     """Field that says how long to keep the prompt in its cache: `prompt_cache_retention` (OpenAI,
     Azure; for a long time only), `cache_control` (OpenRouter, for Anthropic's models); `None`: it
@@ -74,5 +77,10 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Longest tool id, in characters (OpenAI: 40). Ids and names that do not fit, or that stand
     twice in one message, are mapped for the request; where it is `None`, ids that the vendor gave
     itself go back as they are, whatever they look like."""
+    alternates: bool = False
+    """True if messages of the user and the model must alternate (Perplexity). Neighbours of one role
+    are joined."""
+    same_strict: bool = False
+    """True if all tools must have the same `strict` (Cerebras). Otherwise it is left out."""
     image_edits: Literal["form", "json"] = "form"
     """How images to edit are sent: as files of a form (OpenAI) or in JSON (xAI)."""

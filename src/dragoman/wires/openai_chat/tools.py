@@ -19,6 +19,7 @@ from dragoman.codec.json_values import (
 )
 from dragoman.fold import arguments_json
 from dragoman.json_bytes import Json, JsonMap
+from dragoman.loss import Lost
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat import tools
@@ -55,10 +56,26 @@ def load_tools(chat: DialectRecord, body: Json, form: Json) -> tuple[ToolSpec | 
 def dump_tools(out: OutgoingChat, specs: Sequence[ToolSpec | ServerTool], form: JsonMap) -> Json:
     """Returns the field of the body that holds the tools: `tools`, or the older `functions`."""
     if form.get("tools") != "functions":
-        return tools.dump_tools(out, specs, form)
+        fields = tools.dump_tools(out, specs, form)
+        return _level_strict(out, fields) if out.quirks.same_strict else fields
     # The older form has no tools that the provider runs.
     functions = [spec for spec in specs if isinstance(spec, ToolSpec)]
     return {"functions": [dump_function(OWN, spec, out.name(spec.name)) for spec in functions]}
+
+
+def _level_strict(out: OutgoingChat, fields: Json) -> Json:
+    """Returns the field of OpenAI Chat tools without their `strict`, if some have it and some do
+    not."""
+    entries: list[Json] = fields.get("tools", [])
+    if len({bool(if_object(entry.get("function")).get("strict")) for entry in entries}) < 2:
+        return fields
+    out.lose(None, None, Lost.field, "the vendor takes one value for all tools", "tools.strict")
+    return {
+        "tools": [
+            {**entry, "function": read_extra_fields(if_object(entry.get("function")), "strict")}
+            for entry in entries
+        ]
+    }
 
 
 def load_function_choice(value: Any) -> str | None:

@@ -11,7 +11,12 @@ What is not kept to the letter:
 - written: counts that are not known are 0, but for `cache_write_tokens`, which is left out.
 """
 
-from dragoman.wires.openai_responses.approvals import dump_interrupt, load_interrupt, load_resume
+from dragoman.wires.openai_responses.approvals import (
+    answer_call,
+    dump_interrupt,
+    load_interrupt,
+    load_resume,
+)
 from dragoman.wires.openai_responses.decode import decoder, load_response
 from dragoman.wires.openai_responses.encode import (
     dump_response,
@@ -25,6 +30,7 @@ from dragoman.wires.openai_responses.files import dump_download, load_files
 from dragoman.wires.openai_responses.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.openai_responses.quirks import NAME, Quirks
 from dragoman.wires.openai_responses.request import (
+    background,
     count_field,
     dump_count,
     dump_http,
@@ -76,5 +82,5 @@ __all__ += ["is_lasting"]
 __all__ += ["read_call_id", "dump_deleted", "LINKS", "dump_unfinished"]
 __all__ += ["find_item_references", "index_items", "replace_items"]
 __all__ += ["bodies", "request_fields", "allowed", "forward"]
-__all__ += ["dump_interrupt", "load_interrupt", "load_resume"]
-__all__ += ["seal"]
+__all__ += ["dump_interrupt", "load_interrupt", "load_resume", "answer_call"]
+__all__ += ["seal", "background"]

@@ -1,17 +1,25 @@
-"""Reads and writes approvals as the Responses API has them: the item `mcp_approval_request`, and
-the client's `mcp_approval_response`."""
+"""Reads and writes approvals as the Responses API has them, for a server: the item
+`mcp_approval_request`, and the client's `mcp_approval_response`.
+
+What a provider asks for is a call with an interrupt; see `tools.load_call`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
 from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.marks import attach_resume
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import Json, decode, encode
-from dragoman.message import Content, ProviderPart, ToolCallPart
+from dragoman.message import Content, ProviderPart, ToolCallPart, ToolResultPart
 from dragoman.wires.openai_responses.quirks import OWN
+from dragoman.wires.openai_responses.tools import APPROVAL
 
-__all__ = ["dump_interrupt", "load_interrupt", "load_resume"]
+__all__ = ["answer_call", "dump_interrupt", "load_interrupt", "load_resume"]
 
-_REQUEST, _RESPONSE = "mcp_approval_request", "mcp_approval_response"
+_RESPONSE = "mcp_approval_response"
 _PREFIX, _SEALED = "mcpr_", "~"
 _SERVER = "dragoman"
 """Name of the server under which clients see the agent's tools."""
@@ -25,18 +33,18 @@ def dump_interrupt(interrupt: Interrupt) -> Content | None:
         return None
     seal = f"{_SEALED}{interrupt.signature}" if interrupt.signature else ""
     item: Json = {
-        "type": _REQUEST,
+        "type": APPROVAL,
         "id": f"{_PREFIX}{interrupt.id}{seal}",
         "server_label": _SERVER,
         "name": call.name,
         "arguments": encode(call.arguments).decode(),
     }
-    return ProviderPart(_REQUEST, OWN.note(item, mark=True))
+    return ProviderPart(APPROVAL, OWN.note(item, mark=True))
 
 
 def load_interrupt(piece: Content) -> Interrupt | None:
     """Returns the approval that a Responses item of a client's conversation asks for, or None."""
-    item = _approval_item(piece, _REQUEST)
+    item = _approval_item(piece, APPROVAL)
     if item is None or if_text(item.get("server_label")) != _SERVER:
         return None
     interrupt_id, signature = _split(if_text(item.get("id")))
@@ -63,6 +71,18 @@ def load_resume(piece: Content) -> Resume | None:
     if reason and not approved:
         payload["reason"] = reason
     return Resume(interrupt_id, payload=payload, signature=signature)
+
+
+def answer_call(piece: Content, calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
+    """Returns the result of a call that the provider asks about, for a Responses item by which a
+    client of a gateway approves or denies it. None if the piece is no such item, or answers none of
+    the calls. `calls`: by id."""
+    resume, item = load_resume(piece), _approval_item(piece, _RESPONSE) or {}
+    call = calls.get(if_text(item.get("approval_request_id")))
+    if resume is None or call is None:
+        return None
+    result = ToolResultPart(call.id, call.name, resume.payload)
+    return attach_resume(result, replace(resume, interrupt_id=call.id, signature=None))
 
 
 def _approval_item(piece: Content, item_type: str) -> Json | None:

@@ -30,6 +30,18 @@ __all__ = ["Decoder", "decoder", "load_response"]
 _BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
+_TOLD = {
+    "response.image_generation_call.partial_image": PARTIAL_IMAGE,
+    "response.shell_call_output_content.delta": "shell_call.output",
+    "response.compaction.compacting": "compaction.compacting",
+    "response.mcp_list_tools.failed": "mcp_list_tools.failed",
+    "response.audio.transcript.delta": "audio.transcript",
+}
+"""Type of an event that no part of the message holds → the name of the `Custom` event that tells
+it."""
+_OF_STREAM = ("type", "sequence_number", "output_index", "obfuscation")
+"""Fields of such an event that say something of the stream alone."""
+
 
 class _Text(msgspec.Struct, tag_field="type", tag="response.output_text.delta", gc=False):
     delta: str
@@ -137,17 +149,11 @@ class Decoder(MessageDecoder):
             self._finish(event)
         elif event_type == "error" or (event_type is None and event.get("error")):
             raise error_of(event)
-        elif event_type == "response.image_generation_call.partial_image":
-            self._out.start()
-            self._events.append(
-                Custom(
-                    PARTIAL_IMAGE,
-                    read_extra_fields(event, "type", "sequence_number", "output_index"),
-                )
-            )
         elif isinstance(event_type, str):
-            if event_type.endswith(".delta") and isinstance(delta := event.get("delta"), str):
-                self._items.delta(event_type, event, delta)
+            if name := _TOLD.get(event_type):
+                self._out.start()
+                self._events.append(Custom(name, read_extra_fields(event, *_OF_STREAM)))
+            self._items.delta(event_type, event)
         else:
             raise DecodeError("the provider sent what is neither an event nor a response")
 

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.json_values import if_text, read_extra_fields
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import arguments_text
@@ -36,8 +36,16 @@ _SLOW = {
     "response.mcp_call_arguments.delta": ("call", ""),
     "response.custom_tool_call_input.delta": ("input", ""),
     "response.code_interpreter_call_code.delta": ("code", ""),
+    "response.shell_call_command.added": ("commands", "command_index"),
+    "response.shell_call_command.delta": ("commands", "command_index"),
+    "response.apply_patch_call_operation_diff.delta": ("diff", ""),
 }
 """Type of a delta → the kind of part that it adds to, and the field with the index of the piece."""
+_OPENINGS = {"input": '{"input":"', "code": '{"code":"', "commands": '{"action":{"commands":["', "diff": ""}  # fmt: skip
+"""Kind of a text that is a part of a call's arguments → their JSON up to it; empty: it depends on the
+item."""
+_NEXT = '","'
+"""JSON between two commands."""
 _WHOLE = -1
 """Key of the one part of an item that is a call or thinking. Texts have the index of their
 block."""
@@ -87,6 +95,7 @@ class OpenItems:
         self._last_index = max(self._last_index, index)
         sent, unsent = split_sendable(item)
         opened: Content | None = None
+        known_arguments: JsonMap = {}
         if entry.type == "reasoning":
             opened = ThinkingPart(
                 native=OWN.note(
@@ -102,8 +111,13 @@ class OpenItems:
             call = load_item(known, {}, unsent)[0]
             if isinstance(call, ToolCallPart):
                 opened = msgspec.structs.replace(call, arguments={}, raw=None, state="complete")
+                known_arguments = call.arguments
         if opened is not None:
-            entry.parts[_WHOLE] = self._out.ensure_part((entry.number, _WHOLE), opened)
+            part = self._out.ensure_part((entry.number, _WHOLE), opened)
+            if known_arguments:
+                # They count if the stream is cut before anything else came.
+                part.part = msgspec.structs.replace(opened, arguments=known_arguments)
+            entry.parts[_WHOLE] = part
 
     def part(self, part_kind: str, index: int, piece_index: int) -> OpenPart | None:
         """Returns the open part that a delta adds to. None if its Responses item is whole already.
@@ -132,10 +146,11 @@ class OpenItems:
             entry.piece = (part_kind, piece_index)
         return part
 
-    def delta(self, kind: str, event: JsonMap, delta: str) -> None:
+    def delta(self, kind: str, event: JsonMap) -> None:
         """Adds a delta of an unusual kind or shape. Unknown ones are skipped, since the whole
         Responses item has everything."""
-        if kind not in _SLOW:
+        delta = event.get("command" if kind.endswith(".added") else "delta")
+        if kind not in _SLOW or not isinstance(delta, str):
             return
         part_kind, field = _SLOW[kind]
         index, piece_index = event.get("output_index"), event.get(field, 0)
@@ -143,16 +158,20 @@ class OpenItems:
             index = self._index_of(event.get("item_id"))
         if not isinstance(piece_index, int):
             piece_index = 0
-        if part_kind not in ("input", "code"):
-            part = self.part(part_kind, index, piece_index)
-            if part is not None:
-                self._out.add(part, delta)
+        opening = _OPENINGS.get(part_kind)
+        part = self.part(part_kind if opening is None else "call", index, piece_index)
+        if part is None:
             return
-        part = self.part("call", index, 0)
-        if part is not None:
+        if opening is not None:
             # The text becomes the JSON that the call's arguments will be.
-            escaped = _encode(delta).decode()[1:-1]
-            self._out.add(part, escaped if part.deltas else f'{{"{part_kind}":"{escaped}')
+            delta = _encode(delta).decode()[1:-1]
+            entry = self._by_index[index]
+            if not part.deltas:
+                delta = (opening or _open_diff(entry.fields)) + delta
+            elif entry.piece != (part_kind, piece_index):
+                delta = _NEXT + delta
+            entry.piece = (part_kind, piece_index)
+        self._out.add(part, delta)
 
     def finish(self, index: int | None, item: Json) -> None:
         """Ends a Responses item with all that it holds. A repeated end of the same item changes
@@ -263,6 +282,12 @@ class OpenItems:
         if index in self._by_index:
             return index
         return self._last_index
+
+
+def _open_diff(item: JsonMap) -> str:
+    """Returns the JSON of the arguments of a Responses patch up to its diff."""
+    operation = read_extra_fields(if_object(item.get("operation")), "diff")
+    return f"{_encode({'operation': {**operation, 'diff': ''}}).decode()[:-3]}"
 
 
 def _find_part(parts: list[OpenPart], piece: Content) -> OpenPart | None:

@@ -30,6 +30,7 @@ from dragoman.wires.openai_responses.content import dump_reasoning, is_block
 from dragoman.wires.openai_responses.items import read_item_start
 from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.tools import (
+    APPROVAL,
     FUNCTION,
     IMAGE_CALL,
     choose_item_type,
@@ -386,7 +387,8 @@ def _call_item(call: ToolCallPart) -> Json:
     """Returns the Responses item of a call, with everything that a response has of it. What another
     provider ran becomes the call of an MCP server."""
     item = {**dump_call(call, call.id, call.name), **OWN.response(call.native)}
-    item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
+    if choose_item_type(call) != APPROVAL:
+        item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
     if _streams(call):
         item["arguments"] = arguments_text(call) if call.state == "complete" else call.raw or ""
     if choose_item_type(call) == "mcp_call":

@@ -44,6 +44,7 @@ from dragoman.wires.openai_responses.content import (
 )
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
 from dragoman.wires.openai_responses.tools import (
+    APPROVAL,
     CALL_ITEMS,
     FUNCTION,
     dump_call,
@@ -94,7 +95,7 @@ class OutgoingItems(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """A conversation that is being written."""
 
     kinds: dict[str, str]
-    """Id of a call → the type of item for it. Calls of another origin are functions here."""
+    """Id of a call → the type of its item; empty: it is not sent. Foreign calls are functions."""
     foreign: set[str]
     """Ids of the calls of another origin."""
     holds: bool
@@ -102,6 +103,8 @@ class OutgoingItems(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     to it."""
     taken: set[str]
     """Ids of the items that are in the request already. None may be there twice."""
+    spent: set[str]
+    """Ids of the calls that were approved and that the model has gone on from since."""
 
 
 def choose_role(item: JsonMap, calls: Calls) -> Role:
@@ -135,7 +138,8 @@ def load_item(
     """
     type_ = str(item.get("type", "message"))
     pieces: list[Content] = []
-    if type_ in CALL_ITEMS:
+    # A client that sends an approval back may be an agent's, which knows it by the item.
+    if type_ in CALL_ITEMS and (type_ != APPROVAL or unsent is not None):
         pieces = load_call(item, unsent, images=images)
         calls.update({piece.id: piece for piece in pieces if isinstance(piece, ToolCallPart)})
     elif type_ == "reasoning":
@@ -410,6 +414,8 @@ class _Writer:
         if not self._model:
             self._lose(index, Lost.tool_call, "the API takes calls from the model alone")
             return None
+        if self._out.kinds.get(call.id) == APPROVAL:
+            return self._approval(call, index)
         fields = OWN.fields(call.native) if self._unreadable is None else {}
         if not self._may_keep(fields):
             # Without its id the call goes as a new item.
@@ -418,6 +424,16 @@ class _Writer:
         item = dump_call(sent, self._out.id(self._position, index, call), self._out.name(call.name))
         self._out.lose_unfinished(self._position, index, call, item.get("arguments"))
         return item
+
+    def _approval(self, call: ToolCallPart, index: int) -> Json | None:
+        """Writes the Responses item that asks for an approval. One that was given is left out where
+        what came of it cannot go along: the provider would run the call again."""
+        if self._may_keep({"id": call.id}) or not (self._keeps or call.id in self._out.spent):
+            return dump_call(call, call.id, call.name)
+        self._out.kinds[call.id] = ""
+        why = _TWICE if self._keeps else _FORGOTTEN
+        self._lose(index, Lost.tool_call, why, f"the approval of {call.name}")
+        return None
 
     def _result(self, part: ToolResultPart, index: int) -> Json | None:
         """Writes the Responses item of a result. A result of the provider's may go into the item of
@@ -432,7 +448,13 @@ class _Writer:
         if part.id in out.foreign:
             sent = msgspec.structs.replace(part, native=None)
         sent_id = out.id(self._position, index, part)
-        item = dump_result(sent, sent_id, out.kinds.get(part.id, FUNCTION))
+        item_type = out.kinds.get(part.id, FUNCTION)
+        if not item_type:
+            self._lose(index, Lost.tool_result, "its call is not sent")
+            return None
+        item = dump_result(sent, sent_id, item_type)
+        if item_type == APPROVAL:
+            return item
         # Written again for the losses alone.
         for piece in part.result if part.is_content else ():
             self._block(piece, index)

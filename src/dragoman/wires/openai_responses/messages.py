@@ -7,7 +7,7 @@ messages without anything of their own become the instructions; all others go to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 import msgspec
@@ -45,8 +45,8 @@ from dragoman.wires.openai_responses.items import (
     load_item,
 )
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
-from dragoman.wires.openai_responses.tools import CALL_ITEMS, FUNCTION, choose_item_type
-from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS, load_result
+from dragoman.wires.openai_responses.tools import APPROVAL, CALL_ITEMS, FUNCTION, choose_item_type
+from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS, is_approved, load_result
 
 __all__ = [
     "dump_conversation",
@@ -122,7 +122,7 @@ def _find_depth_fault(item: Any) -> tuple[None, str] | None:
 
 _ITEMS = frozenset(
     [
-        *CALL_ITEMS, *RESULT_ITEMS, *FROM_CLIENT, "compaction", "item_reference", "mcp_approval_request", "mcp_list_tools",
+        *CALL_ITEMS, *RESULT_ITEMS, *FROM_CLIENT, "compaction", "item_reference", "mcp_list_tools",
     ]
 )  # fmt: skip
 """Types of items that no other format has."""
@@ -225,6 +225,7 @@ def prepare_conversation(
         foreign=set(),
         holds=holds and quirks.links,
         taken=set(),
+        spent=set(),
     )
 
 
@@ -265,6 +266,19 @@ def _note_calls(out: OutgoingItems) -> None:
             else:
                 out.kinds[call.id] = FUNCTION
                 out.foreign.add(call.id)
+    if APPROVAL in out.kinds.values():
+        out.spent.update(_find_spent(out))
+
+
+def _find_spent(out: OutgoingItems) -> Iterator[str]:
+    """Yields the ids of the calls that were approved before the model's last Responses message."""
+    last = max(
+        position for position, message in enumerate(out.messages) if message.role is Role.MODEL
+    )
+    for message in out.messages[:last]:
+        for piece in message.content:
+            if isinstance(piece, ToolResultPart) and is_approved(piece):
+                yield piece.id
 
 
 def _dump_instructions(out: OutgoingItems, head: int) -> str:

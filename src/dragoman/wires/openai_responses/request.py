@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from dragoman.codec.background import BackgroundForm
 from dragoman.codec.dump_with_history import Link
 from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
@@ -46,7 +47,15 @@ from dragoman.wires.openai_responses.settings import (
 )
 from dragoman.wires.openai_responses.tools import SERVER_TOOLS, dump_tools, load_tools
 
-__all__ = ["count_field", "dump_count", "dump_http", "dump_request", "load_request", "routes"]
+__all__ = [
+    "background",
+    "count_field",
+    "dump_count",
+    "dump_http",
+    "dump_request",
+    "load_request",
+    "routes",
+]
 
 routes = (
     Route("POST", "/v1/responses", "chat"),
@@ -191,6 +200,12 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     )
 
 
+background = BackgroundForm(
+    path="/responses",
+    after="starting_after",
+    begin=lambda answer: {"type": f"response.{answer['status']}", "response": answer},
+)
+"""How answers are made in the background."""
 count_field = "input_tokens"
 """Field of the answer to `dump_count` that holds the number."""
 

@@ -18,11 +18,13 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.fit_ids import TOOL_NAMES
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
+from dragoman.codec.marks import attach_interrupt
 from dragoman.codec.media import decode_base64, dump_data_url, load_url
 from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.codec.server_tools import ServerTools
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
+from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import Content, DataPart, ToolCallPart, ToolResultPart
@@ -30,6 +32,7 @@ from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
 
 __all__ = [
+    "APPROVAL",
     "FUNCTION",
     "SERVER_TOOLS",
     "IMAGE_CALL",
@@ -82,7 +85,9 @@ _NO_STORES = {"type": "file_search"}
 _CHOICES = ("auto", "none", "required")
 FUNCTION = "function_call"
 IMAGE_CALL = "image_generation_call"
-_TEXTUAL = (FUNCTION, "mcp_call")
+APPROVAL = "mcp_approval_request"
+"""Type of the item by which the provider asks whether it may call an MCP server's tool."""
+_TEXTUAL = (FUNCTION, APPROVAL, "mcp_call")
 """Types of calls whose arguments are always a text."""
 
 
@@ -130,6 +135,7 @@ CALL_ITEMS: Mapping[str, CallItemType] = {
         name="image_generation", arguments=("revised_prompt", "prompt"), result="result"
     ),
     "mcp_call": CallItemType(),
+    APPROVAL: CallItemType(result_item="mcp_approval_response"),
 }
 """Type of an item → where its name, its arguments and its result stand."""
 _IMAGES = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGO": "gif"}
@@ -206,14 +212,15 @@ def choose_item_type(call: ToolCallPart) -> str:
 
 def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) -> list[Content]:
     """Reads a Responses item that is a call: the call, then what the item holds of its result.
-    Returns an empty list if it has no id or name.
+    Returns an empty list if it has no id or name. A call that the provider runs once somebody
+    approves it has an interrupt.
 
     `unsent`: fields that a response has and no request may have. None: the item stands in a
     request, which is kept to the letter. `images`: number of images made before.
     """
     item_type, run_by = item["type"], find_runner(item)
     call_item = CALL_ITEMS[item_type]
-    id_field = "call_id" if run_by == "agent" else "id"
+    id_field = "call_id" if run_by == "agent" and item_type != APPROVAL else "id"
     call_id, name = item.get(id_field), item.get("name", call_item.name)
     if not isinstance(call_id, str) or not isinstance(name, str):
         return []
@@ -232,7 +239,11 @@ def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) 
         read = [*read, "type"]
     fields = read_extra_fields(item, id_field, "name", *read)
     native = OWN.note(fields, form=form, response=unsent)
-    return [msgspec.structs.replace(call, native=native), *result]
+    call = msgspec.structs.replace(call, native=native)
+    if item_type == APPROVAL:
+        server = {"server_label": if_text(item.get("server_label"))}
+        call = attach_interrupt(call, Interrupt(call_id, "approval", metadata=server))
+    return [call, *result]
 
 
 def load_arguments(call: ToolCallPart, item: JsonMap) -> tuple[ToolCallPart, list[str]]:
@@ -264,7 +275,7 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
     fields, form = OWN.fields(call.native), OWN.form(call.native)
     item_type = choose_item_type(call)
     call_item = CALL_ITEMS[item_type]
-    id_field = "id" if call.run_by == "provider" else "call_id"
+    id_field = "id" if call.run_by == "provider" or item_type == APPROVAL else "call_id"
     item = {"type": item_type, **read_extra_fields(fields, "type"), id_field: id_}
     if call_item.name is None or form.get("named"):
         item["name"] = name

@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_text, read_extra_fields, text_or_json
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object, if_text, read_extra_fields, text_or_json
+from dragoman.codec.marks import read_resume
 from dragoman.codec.media import dump_data_url
+from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     DataPart,
@@ -20,10 +23,11 @@ from dragoman.message import (
 )
 from dragoman.wires.openai_responses.content import dump_block, load_block
 from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.tools import CALL_ITEMS, FUNCTION, choose_item_type
+from dragoman.wires.openai_responses.tools import APPROVAL, CALL_ITEMS, FUNCTION, choose_item_type
 
 __all__ = [
     "RESULT_ITEMS",
+    "is_approved",
     "read_result_type",
     "dump_provider_result",
     "dump_result",
@@ -34,7 +38,7 @@ __all__ = [
 RESULT_ITEMS: Mapping[str, str] = {
     call_item.result_item: call_type
     for call_type, call_item in CALL_ITEMS.items()
-    if call_item.result_item is not None
+    if call_item.result_item is not None and call_type != APPROVAL
 }
 """Type of a result's item → the type of the call that it answers."""
 _WITH_BLOCKS = ("function_call_output", "custom_tool_call_output")
@@ -71,6 +75,8 @@ def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultP
 
 def dump_result(part: ToolResultPart, id_: str, call_type: str) -> Json:
     """Writes the Responses item that answers a call of that type."""
+    if call_type == APPROVAL:
+        return _dump_approval(part)
     fields, form = OWN.fields(part.native), OWN.form(part.native).get("output")
     item_type = read_result_type(part) or CALL_ITEMS[call_type].result_item
     item_type = item_type or "function_call_output"
@@ -89,6 +95,38 @@ def dump_result(part: ToolResultPart, id_: str, call_type: str) -> Json:
     if item_type == "apply_patch_call_output":
         item = {"status": "failed" if part.is_error else "completed", **item}
     return {**item, field: _dump_output(part, item_type)}
+
+
+def is_approved(part: ToolResultPart) -> bool:
+    """True if a result approves the Responses call that it answers."""
+    return _read_verdict(part).get("approved") is True
+
+
+def _read_verdict(part: ToolResultPart) -> JsonMap:
+    """Returns what a result says of a call that waits for an approval: that of the interrupt's
+    answer, or else the JSON that the result holds, as other APIs' clients give it."""
+    resume = read_resume(Interrupt(part.id, "approval"), part)
+    if resume.status == "resolved":
+        return if_object(resume.payload)
+    try:
+        return if_object(json_bytes.decode(_dump_text(part)))
+    except ValueError:
+        return {}
+
+
+def _dump_approval(part: ToolResultPart) -> Json:
+    """Writes the answer to an approval that the provider asks for. Whatever does not approve
+    denies."""
+    verdict = _read_verdict(part)
+    approved = verdict.get("approved") is True
+    item: Json = {
+        "type": CALL_ITEMS[APPROVAL].result_item,
+        "approval_request_id": part.id,
+        "approve": approved,
+    }
+    if not approved and (reason := if_text(verdict.get("reason"))):
+        item["reason"] = reason
+    return item
 
 
 def _dump_output(part: ToolResultPart, item_type: str) -> Any:
