@@ -154,7 +154,7 @@ _SETTINGS = st.fixed_dictionaries(
         "cache": st.sampled_from(["short", "long"]),
     },
 )  # fmt: skip
-_CITATION = Citation("https://x.example/a", "A", "Rome is old", 0, 4)
+_CITATION = Citation(url="https://x.example/a", title="A", quote="Rome is old", start=0, end=4)
 _QUESTIONS = st.sampled_from(
     [
         (TextPart("Look."),),
@@ -228,7 +228,7 @@ def asked(draw: Any, source: str) -> ModelRequest:
 
 
 def _join(field: Any, beside: Any) -> Any:
-    return {**field, **if_object(beside)} if isinstance(field, dict) else field
+    return {**if_object(field), **if_object(beside)} if isinstance(field, dict) else field
 
 
 def differences(request: ModelRequest, back: ModelRequest) -> set[str]:

@@ -184,7 +184,7 @@ def test_what_stays_with_its_provider_is_named_and_its_calls_are_readable() -> N
 
 @pytest.mark.parametrize("choice", ["web_search", "googleSearch"])
 def test_the_choice_of_anothers_tool_is_named(choice: str) -> None:
-    body = {
+    body: dict[str, Any] = {
         "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
         "tools": [{"googleSearch": {}}],
     }

@@ -279,10 +279,9 @@ def _place_options(options: JsonMap, paths: Mapping[str, str]) -> Json:
     placed: Json = {}
     for option, setting in options.items():
         *outer, name = paths.get(option, option).split(".")
-        beside = _WITHIN.get(option)
-        field: Any = {
-            name: {**beside, **setting} if beside and isinstance(setting, dict) else setting
-        }
+        field: Any = {name: setting}
+        if option in _WITHIN and isinstance(setting, dict):
+            field = {name: {**_WITHIN[option], **if_object(setting)}}
         for step in reversed(outer):
             field = [field] if step == "0" else {step: field}
         placed = merge_wire_fields(placed, field)
