@@ -295,12 +295,18 @@ def _find_response_note(native: Native) -> JsonMap:
 
 
 def _first(response: JsonMap, paths: Iterable[tuple[str, ...]]) -> Any:
-    return next((value for path in paths if (value := _at(response, path)) is not None), None)
+    # A loop: the server asks for some twenty fields a call, and most are not there.
+    for path in paths:
+        if (value := _at(response, path)) is not None:
+            return value
+    return None
 
 
 def _at(value: object, path: Iterable[str]) -> Any:
     for name in path:
-        value = _object(value).get(name)
+        if not isinstance(value, dict):
+            return None
+        value = cast("Json", value).get(name)
     return value
 
 

@@ -152,3 +152,19 @@ def test_recorded_bodies_are_told(folder: str) -> None:
                 formats.get(found[0].format).load_messages(found[0].payload)
             ) == chain_neutral_digests(wire.load_messages(own)), exchange
     assert seen
+
+
+def test_the_format_of_what_stands_before_is_chosen_without_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = wires.get("openai_chat").dump_messages(TALK)
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("it was read")
+
+    detect_list(written[:1])  # what is known of the formats is found out once
+    monkeypatch.setattr("dragoman.formats.detection._digest_reading", never)
+    for message in written:
+        assert [run.format for run in detect_list([message], near="openai_chat")] == ["openai_chat"]
+    with pytest.raises(AssertionError, match="it was read"):
+        detect_list(written[:1])

@@ -20,6 +20,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from support.work import calls
 
 PNG = b"\x89PNG\r\n\x1a\n picture"
 SIGNED = ThinkingPart("Hm.", {"anthropic": {"signature": "c2lnbmVk"}})
@@ -487,3 +488,23 @@ def test_a_payload_that_cannot_be_read_changes_nothing_in_a_list() -> None:
     with pytest.raises(HistoryError):
         made.put("openai_chat", [*TEXTS, {"role": "user", "content": 1}])
     assert same(list(made), before)
+
+
+def test_a_question_costs_the_same_after_any_number_of_messages() -> None:
+    def list_of(turns: int) -> MessageList:
+        talk = [Message.user("And now?"), CALL.replace(id=None), RESULT.replace(id=None)]
+        messages = MessageList([*talk, Message.model("As before.")] * turns)
+        messages.put("ai_sdk_ui", [question("q0")])  # what is made once
+        return messages
+
+    def question(id_: str) -> dict[str, Any]:
+        return {"id": id_, "role": "user", "parts": [{"type": "text", "text": f"Why {id_}?"}]}
+
+    few, many = list_of(10), list_of(1000)
+    few_calls = calls(lambda: few.put("ai_sdk_ui", [question("q1")]))
+    changes: list[Changes] = []
+    many_calls = calls(lambda: changes.append(many.put("ai_sdk_ui", [question("q1")])))
+    assert many_calls <= few_calls + 20
+    assert [message.id for message in changes[0].added] == ["q1"]
+    assert changes[0].messages[:-1] == tuple(many)[:-1]
+    assert changes[0].branched is None

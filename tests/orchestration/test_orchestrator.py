@@ -245,6 +245,10 @@ async def test_a_provider_that_pauses_twice_and_says_nothing_is_not_asked_again(
     assert len(script.requests) == 2
     a, script = agent(says(summary, reason=FinishReason.pause), says("Done."))
     assert (await a.send("hi")).output == "Done."
+    # Asked to sum up and no more, it has done so.
+    a, script = agent(*pauses, options={"compaction": {"type": "summarize"}})
+    await a.send("hi")
+    assert len(script.requests) == 1
 
 
 async def test_other_candidates_are_left_out() -> None:

@@ -213,7 +213,9 @@ def asked(draw: Any, source: str) -> ModelRequest:
     http = wires.get(source).dump_http(request)
     body = json.loads(json.dumps(http.body))
     if draw(st.booleans()):
-        body |= {name: _join(value, body.get(name)) for name, value in OPTIONS[source].items()}
+        body |= {
+            name: _join(value, body.get(name)) for name, value in OPTIONS.get(source, {}).items()
+        }
     if draw(st.booleans()) and source in OWN_TOOLS:
         tool = draw(st.sampled_from(OWN_TOOLS[source]))
         body["tools"] = [*body.get("tools", []), tool]

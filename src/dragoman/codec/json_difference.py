@@ -42,7 +42,9 @@ def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
     return {
         name: msgspec.to_builtins(field)
         for name in value.__struct_fields__
-        if not is_equal(field := getattr(value, name), getattr(read, name))
+        # Most fields are the very same object.
+        if (field := getattr(value, name)) is not (other := getattr(read, name))
+        and not is_equal(field, other)
     }
 
 

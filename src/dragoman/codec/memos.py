@@ -43,7 +43,11 @@ def is_memo(message: Message) -> bool:
 
 def hide_memos(messages: Iterable[Message]) -> list[Message]:
     """Returns the messages that people may see: all but memos."""
-    return [message for message in messages if not is_memo(message)]
+    return [
+        message
+        for message in messages
+        if _KEYS.isdisjoint(message.metadata) or not is_memo(message)
+    ]
 
 
 def select_visible(messages: Iterable[Message]) -> list[tuple[int, Message]]:

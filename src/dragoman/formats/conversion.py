@@ -270,7 +270,7 @@ def convert_and_read(
     name, field, messages = read(payload, format_name, problems, origin)
     losses: list[Loss] = []
     request = None
-    if whole and field and to in wires.names("model"):
+    if whole and field and wires.is_model(to):
         request = read_request(payload, name, messages, origin)
     if request is not None:
         body = _convert_body(request, name, to, target, losses)
@@ -334,12 +334,11 @@ def read_request(
         wire of models.
     """
     payload = if_object(payload)
-    wire_names = wires.names("model")
     if name:
         conversation_fields = {*(layout(name).fields or ()), *(layout(name).beside or ())}
     else:
         conversation_fields = set[str]()
-    if name not in wire_names or payload.keys() <= conversation_fields:
+    if payload.keys() <= conversation_fields or not wires.is_model(name):
         return None
     try:
         request = wires.get(name).load_request(payload, origin=origin, problems=[])

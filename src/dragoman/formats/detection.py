@@ -67,7 +67,7 @@ def _load_facts() -> _Facts:
     same."""
     formats = registry.detectable()
     if not _last or _last[0].formats is not formats:
-        layouts = {name: registry.layout(name) for name in formats}
+        layouts = registry.layouts()
         fields = [field for layout in layouts.values() for field in layout.fields or ()]
         plain = {
             role: _ballots({"role": role, "content": "text"}, formats, formats) for role in _PLAIN
@@ -174,7 +174,7 @@ def detect_conversation(
     runs = list(_split_by_format(elements, names if field else [*facts.layouts], facts))
     if not runs:
         raise HistoryError("there is no message in it, so its format cannot be told: pass format=")
-    best = [_choose_best_formats(run, body, facts) for run in runs]
+    best = [_choose_best_formats(run, body, facts, None if run.start else near) for run in runs]
     detected_runs: list[Detected] = []
     for index, run in enumerate(runs):
         name = _choose_format(best, index, near)
@@ -347,9 +347,10 @@ def _ballots(
     return {name: vote for name in names if (vote := formats[name].votes(element))}
 
 
-def _choose_best_formats(run: _Run, body: JsonMap, facts: _Facts) -> list[str]:
+def _choose_best_formats(run: _Run, body: JsonMap, facts: _Facts, near: str | None) -> list[str]:
     """Returns the formats that messages are most likely of; the first of them if all read the
-    messages alike."""
+    messages alike. `near`: the format of the messages before them, which is chosen, without
+    reading any, if it is one of the most likely."""
     evidence = {
         name: (vote, facts.layouts[name].evidence(body)) for name, vote in run.ballots.items()
     }
@@ -359,6 +360,8 @@ def _choose_best_formats(run: _Run, body: JsonMap, facts: _Facts) -> list[str]:
     # then, so formats that have some of the messages count, too.
     if most == (1, 0):
         best += _find_partial(run, best, facts)
+    if near in best:
+        return [near]
     if len(best) == 1 or _read_alike(best, run, body, facts):
         return best[:1]
     return best

@@ -163,12 +163,13 @@ def detectable() -> dict[str, Format]:
     )
     # Asked for each conversation, and nearly always the same.
     if not _DETECTABLE or _DETECTABLE[0][0] != known:
-        _DETECTABLE[:] = [(known, _find_detectable())]
+        formats = _find_detectable()
+        _DETECTABLE[:] = [(known, formats, {name: layout(name) for name in formats})]
     return _DETECTABLE[0][1]
 
 
-_DETECTABLE: list[tuple[object, dict[str, Format]]] = []
-"""The formats of `detectable`, and what there was when they were found."""
+_DETECTABLE: list[tuple[object, dict[str, Format], dict[str, Layout]]] = []
+"""What formats there were when those of `detectable` were found, these, and their layouts."""
 
 
 def _find_detectable() -> dict[str, Format]:
@@ -187,7 +188,8 @@ def _find_detectable() -> dict[str, Format]:
 
 def layouts() -> dict[str, Layout]:
     """Returns the layouts of all formats that can be detected, by name."""
-    return {name: layout(name) for name in detectable()}
+    detectable()
+    return _DETECTABLE[0][2]
 
 
 def ui_formats() -> Any:

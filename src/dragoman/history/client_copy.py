@@ -7,12 +7,12 @@ client has no room for. It sends the copy back with a new message, an edit, or a
 1. `read_copy` takes the request's body apart.
 2. `_find_start` tells where the copy begins, and sees at once that only questions came.
 3. `copy_match` finds the stored messages and pieces in the copy; `copy_links` and `copy_merge` merge.
-4. `place_copy` puts the merged conversation into the rows of a `MessageList`.
+4. `copy_rows` puts the merged conversation into the rows of a `MessageList`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +23,6 @@ from dragoman.codec.turns import holds_only_answers
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layout
-from dragoman.history.add import ReplacedBranch
 from dragoman.history.copy_links import CopyLinks, CopyPolicy
 from dragoman.history.copy_match import match_copy
 from dragoman.history.copy_memos import hide_memos_from, restore_memos
@@ -32,17 +31,13 @@ from dragoman.history.format_fields import approval_of
 from dragoman.history.import_message import import_message
 from dragoman.history.pieces import shared_key
 from dragoman.history.projection import merges_answers
-from dragoman.history.rows import Row, Rows
-from dragoman.history.sources import Mint, microseconds, stamp
-from dragoman.history.system_messages import Systems
 from dragoman.interrupt import Resume
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Role, ToolCallPart
 from dragoman.repair import find_open_calls
 
-__all__ = ["Changes", "SentCopy", "place_copy", "place_system", "put", "read_copy"]
+__all__ = ["Changes", "SentCopy", "put", "read_copy"]
 
-_INPUT = frozenset(["input"])
 _LISTS = ("messages", "contents", "input", "conversations")
 
 
@@ -115,17 +110,19 @@ def put(
     policy = CopyPolicy(system, results, answers, signatures, whole, request.regenerates)
     stored = tuple(stored)
     visible = hide_memos_from(format, stored)
-    merged = _merge_copy(visible, format, request, policy)
+    untouched, merged = _merge_copy(visible, format, request, policy)
     if len(visible) < len(stored):
-        merged = restore_memos(stored, merged)
-    messages = [message for message, _ in merged]
-    is_untouched = messages == [*stored]
+        every = [(message, position) for position, message in enumerate(visible[:untouched])]
+        untouched, merged = 0, restore_memos(stored, [*every, *merged])
+    messages = (*stored[:untouched], *[message for message, _ in merged])
+    is_untouched = messages == stored
     # Two equal messages beside each other may be taken for new ones. A copy that is exactly what
     # the stored messages are written as has changed nothing.
     is_doubtful = request is not payload and _has_answer(request.messages) >= _has_answer(stored)
     if is_doubtful and not is_untouched and payload == formats.get(format).dump_messages(stored):
-        merged, messages = _keep_all(stored), [*stored]
-    return _compare_with_stored(stored, merged, _find_resumes(request.messages, messages, stored))
+        untouched, merged, messages = len(stored), [], stored
+    resumes = _find_resumes(request.messages, messages, stored)
+    return _compare_with_stored(stored, untouched, merged, resumes)
 
 
 def _has_answer(messages: Iterable[Message]) -> bool:
@@ -193,20 +190,43 @@ def _find_positions(messages: Sequence[Message], message_id: str) -> list[int]:
 # merging
 
 
+_Merged = tuple[int, list[MergedMessage]]
+"""How many stored messages stay as they are at the beginning, and what follows them: a new question
+costs the same after any number of messages."""
+
+
 def _merge_copy(
     stored: Sequence[Message], name: str, request: SentCopy, policy: CopyPolicy
-) -> list[MergedMessage]:
+) -> _Merged:
     """Returns the conversation merged with the client's copy, by the cheapest way that is sure.
     `name`: of the format."""
     copy = request.messages
     spoken = [message for message in copy if message.role is not Role.SYSTEM or policy.system]
     if not spoken:
         if not request.regenerates:
-            return _keep_all(stored)
-        return _keep_all(stored[: _find_question(stored, request.until) + 1])
+            return len(stored), []
+        return _find_question(stored, request.until) + 1, []
     start = _find_start(stored, copy, request, whole=policy.whole)
     if start.new is not None:
         return _with_new(stored, start.new, policy)
+    cut = 0
+    if start.floor and not start.follows and not policy.system:
+        # The copy holds nothing before its floor. A format may show what is behind the floor as one
+        # message with the answer before it, so that answer and its question are looked at, too.
+        cut = max(_find_question(stored[: start.floor]), 0)
+    untouched, merged = _merge_from(
+        stored[cut:], name, request, policy, start._replace(floor=start.floor - cut)
+    )
+    return cut + untouched, [
+        (message, None if position is None else cut + position) for message, position in merged
+    ]
+
+
+def _merge_from(
+    stored: Sequence[Message], name: str, request: SentCopy, policy: CopyPolicy, start: _Start
+) -> _Merged:
+    """Returns the conversation merged with the client's copy, which begins at `start`."""
+    copy = request.messages
     match = match_copy(stored, copy, name, floor=start.floor)
     copy = with_stored_ids(stored, copy, match.whole)
     if start.follows:
@@ -214,6 +234,7 @@ def _merge_copy(
     links = CopyLinks(stored, copy, match, policy, start.floor)
     is_known = bool(match.whole or match.pieces or match.named)
     if not is_known or not (start.is_sure or links.is_same_conversation()):
+        spoken = [message for message in copy if message.role is not Role.SYSTEM or policy.system]
         before = stored[: start.floor] if start.follows else stored
         return _with_new(before, spoken, policy)
     if not policy.system:
@@ -221,25 +242,21 @@ def _merge_copy(
         if new is not None:
             return _with_new(stored, new, policy)
     has_answers = any(message.role is Role.MODEL for message in copy)
-    return CopyMerge(links).messages(joins_answers=has_answers and merges_answers(name))
-
-
-def _keep_all(stored: Sequence[Message]) -> list[MergedMessage]:
-    return [(message, position) for position, message in enumerate(stored)]
+    return 0, CopyMerge(links).messages(joins_answers=has_answers and merges_answers(name))
 
 
 def _with_new(
     stored: Sequence[Message], messages: Sequence[Message], policy: CopyPolicy
-) -> list[MergedMessage]:
+) -> _Merged:
     """Returns all stored messages, and these of the client's copy behind them."""
     taken: set[str | None] = {message.id for message in stored}
-    merged = _keep_all(stored)
+    merged: list[MergedMessage] = []
     for message in messages:
         if message.parts:
             new = import_message(message, taken, signatures=policy.signatures)
             taken.add(new.id)
             merged.append((new, None))
-    return merged
+    return len(stored), merged
 
 
 def _find_only_new(links: CopyLinks) -> Sequence[Message] | None:
@@ -266,7 +283,7 @@ def _find_only_new(links: CopyLinks) -> Sequence[Message] | None:
     return [links.copy[index] for index in new]
 
 
-def _find_question(stored: Sequence[Message], message_id: str) -> int:
+def _find_question(stored: Sequence[Message], message_id: str = "") -> int:
     """Returns where the question is that a message of the client's copy answers, or -1.
     `message_id`: of the answer or of the question; empty for the last answer.
 
@@ -281,10 +298,13 @@ def _find_question(stored: Sequence[Message], message_id: str) -> int:
                 f"no message or turn has the id {message_id!r}, so it cannot be answered again"
             )
         end = positions[0] + 1
-    return max(
-        [position for position, message in enumerate(stored[:end]) if _is_question(message)],
-        default=-1,
-    )
+    return _find_last(stored[:end], _is_question)
+
+
+def _find_last(stored: Sequence[Message], is_wanted: Callable[[Message], bool]) -> int:
+    """Returns the position of the last stored message of a kind, or -1."""
+    positions = range(len(stored) - 1, -1, -1)
+    return next((position for position in positions if is_wanted(stored[position])), -1)
 
 
 def _is_question(message: Message) -> bool:
@@ -317,17 +337,18 @@ def _find_start(
     is_sure = request.regenerates or whole
     if is_sure or not _are_new_user_messages(spoken, stored):
         return _Start(is_sure=is_sure)
-    answers = [position for position, message in enumerate(stored) if _is_answer(message)]
-    if not answers:
+    last_answer = _find_last(stored, _is_answer)
+    if last_answer < 0:
         return _Start()
     # Nothing but questions came: either all of the conversation and then new ones, or only those
     # behind its last answer.
-    questions = [shared_key(message) for message in stored if _is_question(message)]
-    count = len(questions)
-    are_all = len(spoken) > 1 and 0 < count <= len(spoken)
-    if are_all and [shared_key(message) for message in spoken[:count]] == questions:
-        return _Start(new=spoken[count:])
-    return _Start(answers[-1] + 1)
+    if len(spoken) > 1:
+        questions = [shared_key(message) for message in stored if _is_question(message)]
+        count = len(questions)
+        are_all = 0 < count <= len(spoken)
+        if are_all and [shared_key(message) for message in spoken[:count]] == questions:
+            return _Start(new=spoken[count:])
+    return _Start(last_answer + 1)
 
 
 def _find_response(stored: Sequence[Message], response_id: str) -> int | None:
@@ -355,23 +376,32 @@ def _are_new_user_messages(messages: Sequence[Message], stored: Sequence[Message
 
 
 def _compare_with_stored(
-    stored: Sequence[Message], merged: Sequence[MergedMessage], resumes: tuple[Resume, ...]
+    stored: Sequence[Message],
+    untouched: int,
+    merged: Sequence[MergedMessage],
+    resumes: tuple[Resume, ...],
 ) -> Changes:
-    """Returns the differences that the client's copy makes to the stored conversation."""
-    messages = tuple([message for message, _ in merged])
+    """Returns the differences that the client's copy makes to the stored conversation. `untouched`:
+    how many stored messages stay as they are, before those that are `merged`."""
+    behind = stored[untouched:]
+    messages = [message for message, _ in merged]
     remaining = {position for _, position in merged}
     edited = [
         message
         for message, position in merged
         if position is not None and message is not stored[position]
     ]
-    alike = _count_alike(stored, messages)
+    alike = untouched + _count_alike(behind, messages)
     return Changes(
-        messages=messages,
+        messages=(*stored[:untouched], *messages),
         added=tuple([message for message, position in merged if position is None]),
         edited=tuple(edited),
         removed=tuple(
-            [message for position, message in enumerate(stored) if position not in remaining]
+            [
+                message
+                for position, message in enumerate(behind, untouched)
+                if position not in remaining
+            ]
         ),
         branched=alike if alike < len(stored) else None,
         resumes=resumes,
@@ -421,77 +451,3 @@ def _decision_payload(call: ToolCallPart) -> Json:
         return {}
     reason = if_text(approval.get("reason"))
     return {"approved": approval["approved"], **({"reason": reason} if reason else {})}
-
-
-# in a list
-
-
-def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, ReplacedBranch | None]:
-    """Puts the conversation merged with the client's copy into the rows. New and edited messages
-    get an id and a time, and count as unsaved; the rest stays as it is.
-
-    Returns the changes with these ids and times, and the branch that was replaced; `None` if the
-    conversation only got longer.
-    """
-    merged = [message for message in changes.messages if message.role is not Role.SYSTEM]
-    start = _count_alike((row.message for row in rows), merged)
-    old = rows.between(start, len(rows))
-    new_rows = _make_rows(merged[start:], old, rows[start - 1] if start else None, mint)
-    stamps = {
-        id(message): row.message for message, row in zip(merged[start:], new_rows, strict=True)
-    }
-
-    def with_stamps(messages: Iterable[Message]) -> tuple[Message, ...]:
-        return tuple([stamps.get(id(message), message) for message in messages])
-
-    changes = msgspec.structs.replace(
-        changes,
-        messages=with_stamps(changes.messages),
-        added=with_stamps(changes.added),
-        edited=with_stamps(changes.edited),
-    )
-    if not old:
-        for row in new_rows:
-            rows.append(row)
-        return changes, None
-    behind = rows[start - 1].message.id if start else None
-    rows.splice(start, len(rows), new_rows)
-    return changes, ReplacedBranch(behind, tuple([row.message for row in old]))
-
-
-def _make_rows(
-    messages: Sequence[Message], old_rows: Sequence[Row], before: Row | None, mint: Mint
-) -> list[Row]:
-    """Returns rows for messages merged with the client's copy: the old row of an untouched message,
-    else a new one. `before`: the row that they follow."""
-    by_message = {id(row.message): row for row in old_rows}
-    by_id = {row.message.id: row for row in old_rows}
-    rows: list[Row] = []
-    for message in messages:
-        row = by_message.get(id(message))
-        if row is None:
-            latest = before.message.created_at if before is not None else None
-            row = _make_row(stamp(message, mint, latest), by_id.get(message.id))
-        # Rows are sorted by their order, so an earlier time must not move a message back.
-        if before is not None and row.order <= before.order:
-            row = row._replace(order=before.order + 1)
-        rows.append(row)
-        before = row
-    return rows
-
-
-def _make_row(message: Message, edited: Row | None) -> Row:
-    """Returns the row of a message of the client's copy. `edited`: the row that it replaces."""
-    if edited is not None:
-        return Row(message, edited.order, _INPUT, _INPUT | edited.origins)
-    order = 0 if message.created_at is None else microseconds(message.created_at)
-    return Row(message, order, _INPUT, _INPUT)
-
-
-def place_system(systems: Systems, changes: Changes) -> None:
-    """Replaces the system messages of a list by those that the client's copy leaves."""
-    merged = {id(message) for message in changes.messages}
-    systems.keep(lambda system: id(system.message) in merged)
-    for message in changes.messages:
-        if message.role is Role.SYSTEM:
-            systems.add(message, None, -1)

@@ -12,7 +12,8 @@ from dragoman.codec.memos import is_memo
 from dragoman.codec.serving import Problem
 from dragoman.history import edit, list_json, sources, turn_updates
 from dragoman.history.add import Addition, ReplacedBranch
-from dragoman.history.client_copy import Changes, place_copy, place_system, put
+from dragoman.history.client_copy import Changes, put
+from dragoman.history.copy_rows import place_copy, place_system
 from dragoman.history.exchanges import Prompts
 from dragoman.history.new_messages import Digests
 from dragoman.history.plans import Plan, name_unwritable, plan, write

@@ -171,18 +171,20 @@ class ConversationView(Drawable, Sequence[Message]):
         return self.add_system(messages)
 
 
-def _weave_system_messages(rows: Rows, systems: Systems) -> Iterator[Message]:
-    """Yields a conversation with its system messages: those that came before it first, the others
+def _weave_system_messages(rows: Rows, systems: Systems) -> list[Message]:
+    """Returns a conversation with its system messages: those that came before it first, the others
     where they came."""
     every = systems.in_order()
     waiting = sorted(
         [system for system in every if system.behind >= 0], key=lambda system: system.behind
     )
-    yield from (system.message for system in every if system.behind < 0)
+    woven = [system.message for system in every if system.behind < 0]
+    if not waiting:
+        return [*woven, *[row.message for row in rows]]
     number = 0
     for row in rows:
         while number < len(waiting) and waiting[number].behind < row.order:
-            yield waiting[number].message
+            woven.append(waiting[number].message)
             number += 1
-        yield row.message
-    yield from (system.message for system in waiting[number:])
+        woven.append(row.message)
+    return [*woven, *[system.message for system in waiting[number:]]]

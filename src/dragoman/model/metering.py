@@ -199,5 +199,6 @@ def _is_counted(usage: Usage | None) -> bool:
 def _find_cost(finish: MessageFinished, planned: Origin) -> Decimal | None:
     """Returns the cost of a message; by the price of the model that was asked if that of the one that
     answered is not known."""
-    cost = find_call_cost(finish.origin or planned, finish.usage, None, finish.native)
-    return find_call_cost(planned, finish.usage, None, finish.native) if cost is None else cost
+    origins = [planned] if finish.origin is None else [finish.origin, planned]
+    costs = (find_call_cost(origin, finish.usage, None, finish.native) for origin in origins)
+    return next((cost for cost in costs if cost is not None), None)

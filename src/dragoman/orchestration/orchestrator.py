@@ -134,8 +134,8 @@ class DefaultStreamingOrchestrator:
             if not paused or pauses == _MOST_PAUSES:
                 break
             before, said = said, _count_said(intake.message())
-            if said == before:
-                # It has paused twice and said nothing between, such as one that only sums up.
+            if said == before or "compaction" in request.options:
+                # It has paused twice and said nothing between, or was asked to sum up and no more.
                 break
             # The provider paused a long turn: sent again with what it has said so far, it goes on.
             request = request.replace(messages=(*state.conversation_history, intake.resume()))

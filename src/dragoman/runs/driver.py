@@ -2,7 +2,8 @@
 
 `RunDriver` runs two tasks. One reads the events of a source (`RunSource` for a run of an agent) into
 a queue; the other stores what has collected in the queue, as many events at a time as there are.
-Readers learn of events only once they are stored.
+Readers learn of events only once they are stored. A log in memory is given them at
+once if a reader waits, without the second task.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from dragoman.errors import DragomanError, LogFullError, RunLogError
 from dragoman.event import Event, RunError, RunFinished, event_to_json, set_time
@@ -20,6 +21,7 @@ from dragoman.runs.batch import weigh_events
 from dragoman.runs.calls_at_work import CallsAtWork
 from dragoman.runs.closing import end_run
 from dragoman.runs.log import Lease, RunLog
+from dragoman.runs.memory_log import MemoryLog
 from dragoman.runs.tail import RunTail
 from dragoman.runtime import now
 
@@ -115,6 +117,8 @@ class RunDriver:
     ) -> None:
         self._log, self._source, self._lease, self._tail = log, source, lease, tail
         self._on_stored = on_stored
+        # Exact type: another log may wait, and a cancellation come between storing and telling.
+        self._appends_at_once = type(log) is MemoryLog
         self._queue = _EventQueue()
         self.calls_at_work = CallsAtWork()
         """The calls whose tools are at work."""
@@ -208,7 +212,7 @@ class RunDriver:
         is_over = False
         if self._on_stored is not None:
             self._on_stored(events)
-        if isinstance(last, RunFinished | RunError) and last.run_id == self._lease.run_id:
+        if self._is_end(last):
             is_over = True
             try:
                 await self._source.handle_end(last)
@@ -216,6 +220,10 @@ class RunDriver:
                 _LOG.exception("what run %s gave could not be kept", self._source.id)
         self._tail.extend(events)
         self._tail.is_over = is_over
+
+    def _is_end(self, event: Event | None) -> TypeGuard[FinalEvent]:
+        """True if an event ends the driven run."""
+        return isinstance(event, RunFinished | RunError) and event.run_id == self._lease.run_id
 
     async def _read_source(self) -> None:
         """Reads the driven run's source into the queue, and closes the queue at its end."""
@@ -231,7 +239,27 @@ class RunDriver:
         """Takes events of the source."""
         # Not when they are stored: what waits in the queue is stored when the run is handed over.
         self.calls_at_work.feed(events)
-        await self._queue.put(events)
+        if await self._store_now(events):
+            await self._tail.wait_for_readers()
+        else:
+            await self._queue.put(events)
+
+    async def _store_now(self, events: Sequence[Event]) -> bool:
+        """Stores events of the driven run in its source's own step if a reader waits for them, so that
+        no other task is woken in between. Returns False, and does nothing, if that is left to the
+        driver: it tells what failed, and what ended."""
+        tail, idle = self._tail, self._queue.is_idle
+        if not (self._appends_at_once and tail.is_awaited and idle and events) or self._is_end(
+            events[-1]
+        ):
+            return False
+        events = set_time(events, now())
+        try:
+            await self._log.append(self._lease.run_id, tail.end, events, lease=self._lease)
+        except Exception:  # noqa: BLE001 - the driver meets it, too
+            return False
+        await self._publish(events)
+        return True
 
 
 async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
@@ -287,6 +315,11 @@ class _EventQueue:
             self._filled.clear()
         self._room.set()
         return events
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no event waits, and more may come."""
+        return not (self._events or self._closed)
 
     @property
     def is_awaited(self) -> bool:

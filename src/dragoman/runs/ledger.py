@@ -206,8 +206,9 @@ class Ledger:
 
 def _add_spent(status: RunStatus, spent: CallTotals) -> dict[str, Any]:
     """Returns the fields of a ledger's status after its run has spent something."""
-    if status.calls is None or status.tokens is None:
-        # An earlier release began the run and did not count.
+    # An earlier release began the run and did not count, or nothing was spent, as in nearly every
+    # change.
+    if status.calls is None or status.tokens is None or not spent.calls:
         return {}
     return {
         "calls": status.calls + spent.calls,

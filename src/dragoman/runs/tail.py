@@ -53,6 +53,31 @@ class Cursor:
             self.tail.remove_reader(self)
 
 
+class _Waiters:
+    """Tasks that wait for the same, each with a future of its own: a shared one has to be shielded,
+    which takes two turns of the event loop."""
+
+    def __init__(self) -> None:
+        self.futures: set[asyncio.Future[None]] = set()
+        """Of those that wait."""
+
+    async def wait(self) -> None:
+        """Waits until `wake` is called."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.futures.add(future)
+        try:
+            await future
+        finally:
+            self.futures.discard(future)
+
+    def wake(self) -> None:
+        """Wakes all that wait."""
+        futures, self.futures = self.futures, set()
+        for future in futures:
+            if not future.done():
+                future.set_result(None)
+
+
 class RunTail:
     """The end of a run, which grows as events are stored. Slow readers cost it no memory.
 
@@ -74,9 +99,9 @@ class RunTail:
         self._sums: list[int] = []
         """Bytes of the run up to and including each of these events."""
         self._bytes = 0
-        self._growth: asyncio.Future[None] | None = None
+        self._growth = _Waiters()
         self._cursors: list[Cursor] = []
-        self._progress: asyncio.Future[None] | None = None
+        self._progress = _Waiters()
         self._is_unpaced = False
 
     def extend(self, events: Sequence[Event]) -> None:
@@ -92,12 +117,12 @@ class RunTail:
             self._forget(len(self._events) - _MOST_EVENTS)
         elif self._sums and self._bytes - self._sums[0] > 2 * _MOST_BYTES:
             self._forget(bisect_right(self._sums, self._bytes - _MOST_BYTES))
-        self._wake_readers()
+        self._growth.wake()
 
     def close(self) -> None:
         """Tells readers that no more events will come from here."""
         self.is_closed = True
-        self._wake_readers()
+        self._growth.wake()
 
     def read_page(self, offset: int) -> list[Event] | None:
         """Returns some events from `offset` on, or None if they are no longer here."""
@@ -111,11 +136,13 @@ class RunTail:
 
     async def wait_for_growth(self) -> None:
         """Waits until there are more events, or none will come any more."""
-        if self.is_closed:
-            return
-        if self._growth is None:
-            self._growth = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._growth)
+        if not self.is_closed:
+            await self._growth.wait()
+
+    @property
+    def is_awaited(self) -> bool:
+        """True if a reader has all events and waits for more."""
+        return bool(self._growth.futures)
 
     def add_reader(self, cursor: Cursor) -> None:
         """Makes the run wait for a reader."""
@@ -145,8 +172,7 @@ class RunTail:
     async def wait_for_readers(self) -> None:
         """Waits while all readers are too far behind. Without readers it does not wait."""
         while self._is_ahead():
-            self._progress = asyncio.get_running_loop().create_future()
-            await self._progress
+            await self._progress.wait()
 
     def _is_ahead(self) -> bool:
         """True if even the fastest reader is too far behind."""
@@ -157,15 +183,9 @@ class RunTail:
 
     def _wake_run(self) -> None:
         """Lets the run go on if a reader has caught up."""
-        if self._progress is not None and not self._progress.done() and not self._is_ahead():
-            self._progress.set_result(None)
+        if self._progress.futures and not self._is_ahead():
+            self._progress.wake()
 
     def _forget(self, count: int) -> None:
         """Drops the oldest `count` events."""
         del self._events[:count], self._sums[:count]
-
-    def _wake_readers(self) -> None:
-        """Wakes the readers that wait for growth."""
-        if self._growth is not None:
-            self._growth.set_result(None)
-            self._growth = None

@@ -84,6 +84,9 @@ class Database:
         self._opening = threading.Lock()
         self._opened = False
         self._connection: Connection | None = None
+        self._reading: dict[int, Connection] = {}
+        """The connection of each thread that reads. To take one from the engine and give it back
+        costs as much as a short query."""
         self.dialect = self._write_engine.dialect.name
         """`sqlite` or `postgresql`."""
         self.commits = 0
@@ -131,6 +134,9 @@ class Database:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        for connection in self._reading.values():
+            connection.close()
+        self._reading.clear()
         self._write_engine.dispose()
         self._read_engine.dispose()
 
@@ -142,10 +148,13 @@ class Database:
     def _read(self, works: Sequence[Work]) -> list[Any]:
         """Runs work that reads in a thread of the database. Returns its result."""
         self._open_tables()
+        thread = threading.get_ident()
         try:
-            with self._read_engine.connect() as connection:
-                return _run_works(connection, works)
+            if thread not in self._reading:
+                self._reading[thread] = self._read_engine.connect()
+            return _run_works(self._reading[thread], works)
         except SQLAlchemyError as error:
+            _close_failed(self._reading.pop(thread, None))
             raise self._store_error(error) from error
 
     def _commit_work(self, works: Sequence[Any]) -> Sequence[Any]:
@@ -194,12 +203,8 @@ class Database:
                 assert self._connection is not None
                 results = self._carry_out(self._connection, works)
         except (SQLAlchemyError, _NotBegunError):
-            # After a failure the connection's state is unknown, so the next
-            # transaction opens a new one.
             connection, self._connection = self._connection, None
-            if connection is not None:
-                with suppress(SQLAlchemyError):
-                    connection.close()
+            _close_failed(connection)
             raise
         self.commits += 1
         return results
@@ -250,6 +255,13 @@ class _NotBegunError(Exception):
     def __init__(self, cause: SQLAlchemyError) -> None:
         super().__init__(str(cause))
         self.cause = cause
+
+
+def _close_failed(connection: Connection | None) -> None:
+    """Closes a connection whose state is unknown after a failure; the next work opens a new one."""
+    if connection is not None:
+        with suppress(SQLAlchemyError):
+            connection.close()
 
 
 def _is_undone(error: SQLAlchemyError) -> bool:

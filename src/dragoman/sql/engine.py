@@ -17,9 +17,12 @@ from sqlalchemy import (
     event,
     literal_column,
     make_url,
+    text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ColumnElement
+
+from dragoman.sql.prepared import PreparedStatement
 
 __all__ = [
     "DIALECTS",
@@ -125,5 +128,8 @@ def _use_wal(cursor: sqlite3.Cursor) -> None:
             return
 
 
+_BEGIN = PreparedStatement(text("BEGIN IMMEDIATE"))
+
+
 def _begin_immediate(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    _BEGIN.write(connection, [{}])

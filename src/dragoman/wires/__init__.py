@@ -46,6 +46,7 @@ __all__ = [
     "embeddings",
     "get",
     "is_known",
+    "is_model",
     "media",
     "media_client",
     "names",
@@ -110,6 +111,11 @@ def is_known(name: str) -> bool:
         or name in _REGISTERED
         or any(entry.name == name for entry in plug_ins(ENTRY_POINTS))
     )
+
+
+def is_model(name: str) -> bool:
+    """True if there is a wire of that name in which models are asked."""
+    return is_known(name) and "model" in _find_kinds(name)
 
 
 def registered() -> tuple[Wire, ...]:

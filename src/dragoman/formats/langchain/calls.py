@@ -32,6 +32,8 @@ def load_calls(data: JsonMap, content: Sequence[Content], where: str) -> list[Co
         where: the message; a call without an id is named by its place there.
     """
     pieces = list(content)
+    if not (data.get("tool_calls") or data.get("invalid_tool_calls")):
+        return pieces
     call_indexes = {
         piece.id: index for index, piece in enumerate(pieces) if isinstance(piece, ToolCallPart)
     }
@@ -146,6 +148,8 @@ def name_results(content: Sequence[Content]) -> tuple[Content, ...]:
     """Returns the content of a LangChain message, in which results of tools that the provider ran
     have the names of their calls; their blocks have none."""
     names = {piece.id: piece.name for piece in content if isinstance(piece, ToolCallPart)}
+    if not names:
+        return tuple(content)
     return tuple(
         [
             msgspec.structs.replace(piece, name=names[piece.id])

@@ -148,6 +148,8 @@ def _add_noise(blocks: list[Any], noise: JsonMap) -> None:
 def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
     """True if a call or result must stand in `content`, since a list of calls or a LangChain
     message of the tool's cannot hold all of it."""
+    if not piece.native:
+        return piece.run_by == "provider"
     stood = OWN.form(piece.native).keys() & {"as", "wire"}
     if piece.run_by == "provider" or stood or isinstance(piece, ToolResultPart):
         return piece.run_by == "provider" or bool(stood)
@@ -221,7 +223,9 @@ def _note(piece: Content, **form: Any) -> Content:
 
 def _choose_block_wire(piece: Content) -> str | None:
     """Returns the wire that writes a piece; `None`: LangChain's own blocks say it."""
-    native, form = piece.native or {}, OWN.form(piece.native)
+    if not piece.native:
+        return None
+    native, form = piece.native, OWN.form(piece.native)
     if "as" not in form and (noted := form.get("wire")) in (ANTHROPIC, RESPONSES):
         return noted
     if (

@@ -6,7 +6,6 @@ anything to say differs by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from functools import cache
 from typing import NamedTuple, cast
 
@@ -74,6 +73,16 @@ _OF_TYPE: Mapping[str, Json] = {
     "tool": {"artifact": None, "status": "success"},
 }
 _OF_CHUNK: Json = {"tool_call_chunks": [], "chunk_position": None}
+_CONTAINERS = frozenset(
+    (
+        "additional_kwargs",
+        "response_metadata",
+        "tool_calls",
+        "invalid_tool_calls",
+        "tool_call_chunks",
+    )
+)
+"""Fields whose default is a container, of which each message has its own."""
 _KEPT = ("content", "type", "tool_calls", "invalid_tool_calls", "status")
 """Fields that `dumpd` writes also where they say nothing."""
 
@@ -103,6 +112,8 @@ def open_message(entry: object, where: str) -> OpenedMessage:
     if not isinstance(entry, dict):
         raise HistoryError(f"{where} must be an object, as messages_to_dict or dumpd write it")
     fields = cast("Json", entry)
+    form: Json = {}
+    envelope: Json = {}
     if _is_constructor(fields):
         type_ = _OF_CLASS.get(_class_name(fields), "")
         data, form = fields.get("kwargs"), {"wrap": "constructor"}
@@ -112,14 +123,11 @@ def open_message(entry: object, where: str) -> OpenedMessage:
             if _constructor(type_).get(key) != value
         }
     elif "data" in fields and "content" not in fields:
-        type_, data, form, envelope = (
-            if_text(fields.get("type")),
-            fields.get("data"),
-            {},
-            read_extra_fields(fields, "type", "data"),
-        )
+        type_, data = if_text(fields.get("type")), fields["data"]
+        if len(fields) > 2:
+            envelope = read_extra_fields(fields, "type", "data")
     else:
-        type_, data, form, envelope = if_text(fields.get("type")), fields, {"wrap": "plain"}, {}
+        type_, data, form = if_text(fields.get("type")), fields, {"wrap": "plain"}
     if type_ not in CLASSES:
         raise HistoryError(
             f"{where}.type must be that of a message of LangChain's: {', '.join(CLASSES)}"
@@ -128,11 +136,9 @@ def open_message(entry: object, where: str) -> OpenedMessage:
         raise HistoryError(
             f"{where} must have its fields in an object, as messages_to_dict or dumpd write them"
         )
-    return OpenedMessage(
-        type_,
-        cast("Json", data),
-        {**form, **({"envelope": envelope} if envelope else {})},
-    )
+    if envelope:
+        form["envelope"] = envelope
+    return OpenedMessage(type_, cast("Json", data), form)
 
 
 def _is_constructor(fields: JsonMap) -> bool:
@@ -166,12 +172,12 @@ def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | Non
         absent = if_list(form.get("absent"))
     else:
         absent = ()
-    usual = {
-        key: copy(value)
-        for key, value in defaults(type_, wrap).items()
-        if key not in absent and key not in fields
-    }
-    data = {**usual, **read_extra_fields(fields, *absent)}
+    usual = defaults(type_, wrap)
+    data = {**usual, **fields}
+    for name in _CONTAINERS & usual.keys() - fields.keys():
+        data[name] = usual[name].copy()
+    if absent:
+        data = read_extra_fields(data, *absent)
     if version is None:
         envelope = if_object(form.get("envelope"))
     else:

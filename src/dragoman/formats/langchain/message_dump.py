@@ -96,7 +96,7 @@ def _dump_results(
     result says of the whole message."""
     tools: list[Json] = []
     for index, result in results:
-        if any(part_index < index for part_index, _ in content):
+        if content and any(part_index < index for part_index, _ in content):
             why = "LangChain's results are messages of their own, before what follows"
             losses.append(Loss(None, index, Lost.order, why))
         result_losses: list[Loss] = []

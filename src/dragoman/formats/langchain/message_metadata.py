@@ -93,6 +93,8 @@ _COUNTS = ("input_tokens", "output_tokens", "total_tokens")
 def provider(data: JsonMap) -> str | None:
     """Returns the provider that a LangChain message names, by dragoman's name, or None."""
     response = if_object(data.get("response_metadata"))
+    if not response:
+        return None
     if named := if_text(response.get("model_provider")):
         return _PROVIDERS.get(named, named)
     model = if_text(response.get("model_name")) or if_text(response.get("model"))
@@ -108,6 +110,8 @@ def load_response(
     `origin`: the caller's default. `signer`: the provider, from `provider`."""
     response = if_object(data.get("response_metadata"))
     answered_by = origin
+    if not response:
+        return answered_by, None
     if own_origin := if_object(if_object(response.get(OURS)).get("origin")):
         try:
             answered_by = msgspec.convert(own_origin, Origin)
@@ -169,9 +173,11 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
 def foreign(native: Native) -> dict[str, Json]:
     """Returns the fields of other formats in a `native` for LangChain's metadata, where they say
     something."""
+    if not native:
+        return {}
     by_format = {
         key: drop_empty(if_object(value))
-        for key, value in (native or {}).items()
+        for key, value in native.items()
         if key != NAME and NOTES[0] not in key
     }
     return {key: value for key, value in by_format.items() if value}
@@ -362,10 +368,9 @@ def pop_extra(extra_fields: Json) -> Extra | None:
     """Takes what is under our key out of the fields of a LangChain message. Returns `None` if
     nothing is, or if it cannot be read."""
     extra = if_object(extra_fields.get("additional_kwargs"))
-    if OURS in extra:
-        extra_read = load_extra(extra.get(OURS))
-    else:
-        extra_read = None
+    if OURS not in extra:
+        return None
+    extra_read = load_extra(extra[OURS])
     if extra_read is not None:
         set_kwargs(extra_fields, read_extra_fields(extra, OURS))
     return extra_read

@@ -132,7 +132,8 @@ class _Reader:
     def read(self, entry: object, where: str) -> None:
         """Reads one LangChain message, and adds it to the conversation."""
         opened_message = open_message(entry, where)
-        if base_type(opened_message.type) in ("tool", "function"):
+        type_ = base_type(opened_message.type)
+        if type_ in ("tool", "function"):
             part, extra = self._load_tool_message(opened_message, where)
             if extra is None:
                 about = None
@@ -143,7 +144,7 @@ class _Reader:
                 self._about = about
             self._results.append(part)
             return
-        if base_type(opened_message.type) == REMOVE:
+        if type_ == REMOVE:
             self._load_removal(opened_message)
             return
         message = _load_langchain_message(opened_message, where, self._origin)
@@ -276,14 +277,12 @@ def _find_faulty_field(error: HistoryError) -> str | None:
 def _own(opened_message: OpenedMessage) -> tuple[Json, Json]:
     """Returns the form of a LangChain message, and its fields that say something, without its
     content."""
-    form, usual = (
-        dict(opened_message.form),
-        defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
-    )
+    form = dict(opened_message.form)
+    usual = defaults(opened_message.type, form.get("wrap", "dict"))
     if opened_message.type not in ROLES and opened_message.type != "tool":
         form["type"] = opened_message.type
-    if absent := [key for key in usual if key not in opened_message.data]:
-        form["absent"] = absent
+    if not usual.keys() <= opened_message.data.keys():
+        form["absent"] = [key for key in usual if key not in opened_message.data]
     extra_fields = {
         key: value
         for key, value in opened_message.data.items()
@@ -317,9 +316,10 @@ def _load_langchain_message(
     id_ = _pop_id(extra_fields)
     role = ROLES.get(type_) or _CHAT_ROLES.get(if_text(extra_fields.get("role")).lower(), Role.USER)
     extra = pop_extra(extra_fields)
-    about: Json = {} if extra is None else msgspec.structs.asdict(extra)
+    about: Json = {}
+    if extra is not None:
+        about = read_extra_fields(msgspec.structs.asdict(extra), "id", "denied")
     foreign = about.pop("native", {})
-    about = read_extra_fields(about, "id", "denied")
     usual = is_usual(opened_message, role)
     if role is Role.MODEL:
         signer = provider(opened_message.data)
@@ -328,7 +328,8 @@ def _load_langchain_message(
     content = load_content(opened_message.data.get("content", ""), role, signer, form, where)
     if role is Role.MODEL:
         content = _load_kwargs(extra_fields, load_calls(opened_message.data, content, where), where)
-        extra_fields = read_extra_fields(extra_fields, "tool_calls", "invalid_tool_calls")
+        for name in ("tool_calls", "invalid_tool_calls"):
+            extra_fields.pop(name, None)
         answered_by, reason = load_response(opened_message.data, origin, signer)
         about |= {"origin": answered_by, "finish_reason": reason}
         about |= _pop_usage(extra_fields, form)
@@ -337,7 +338,9 @@ def _load_langchain_message(
             extra_fields.pop("response_metadata", None)
         elif "response_metadata" not in extra_fields:
             usual = False
-    native = {**foreign, **(OWN.note(extra_fields, form) or {})} or None
+    native = OWN.note(extra_fields, form)
+    if foreign:
+        native = {**foreign, **(native or {})}
     message = Message(role, name_results(content), id_, native=native, **about)
     if usual:
         return message
@@ -354,7 +357,9 @@ def _pop_id(extra_fields: Json) -> str | None:
 def _pop_usage(extra_fields: Json, form: Json) -> Json:
     """Takes the token counts out of the fields of a LangChain message, if they can be read. Returns
     them as a field of `Message`; `form` gets a note of what else they say."""
-    usage, more = load_usage(extra_fields.get("usage_metadata"))
+    if "usage_metadata" not in extra_fields:
+        return {}
+    usage, more = load_usage(extra_fields["usage_metadata"])
     if usage is None:
         return {}
     del extra_fields["usage_metadata"]
@@ -377,6 +382,9 @@ def _load_kwargs(extra_fields: Json, content: list[Content], where: str) -> list
     """Returns the content of a LangChain message with what `additional_kwargs` has of it, which is
     taken out of `extra_fields`."""
     extra = if_object(extra_fields.get("additional_kwargs"))
+    if not extra:
+        set_kwargs(extra_fields, extra)
+        return content
     thinking = extra.get(THINKING)
     if (
         isinstance(thinking, str)

@@ -16,7 +16,7 @@ from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ag_ui.messages_dump import DumpedNames, dump_group
-from dragoman.wires.ag_ui.messages_load import ACTIVITY, ROLES, group_extras, group_key, load_group
+from dragoman.wires.ag_ui.messages_load import ACTIVITY, ROLES, AguiMessage, load_group, open_entry
 from dragoman.wires.ag_ui.quirks import load_extras, rename_message
 
 __all__ = [
@@ -36,8 +36,8 @@ layout = Layout(
 )
 """Where the messages are in the body of a request."""
 
-_Group = list[tuple[int, Json]]
-"""AG-UI messages that are one message, with their indexes."""
+_Group = list[AguiMessage]
+"""AG-UI messages that are one message."""
 _ANY = frozenset(["id", "role", "content", "metadata", "subagentRunId", "encryptedValue"])
 _FIELDS: Mapping[str, frozenset[str]] = {
     "system": frozenset(["name"]),
@@ -106,14 +106,14 @@ def load_conversation(
     groups = _Groups()
     for index, entry in enumerate(cast("list[Any]", payload)):
         try:
-            fields = _load_entry(entry, problems)
+            opened = open_entry(index, _load_entry(entry, problems))
         except HistoryError as error:
             note_problem(error, problems, index, "role" if isinstance(entry, dict) else None)
             continue
-        is_retracted = group_extras(fields).get("void") is True
+        is_retracted = opened.group_extras.get("void") is True
         # the tool's result already says what a run within a tool said
-        if not is_retracted and not if_text(fields.get("subagentRunId")):
-            groups.add(index, fields)
+        if not is_retracted and not if_text(opened.fields.get("subagentRunId")):
+            groups.add(opened)
     names: dict[str, str] = {}
     return load_from_client(
         message for group in groups.listed for message in load_group(group, origin, names, problems)
@@ -144,38 +144,39 @@ class _Groups:
         self.listed: list[_Group] = []
         self._by_key: dict[str, _Group] = {}
 
-    def add(self, index: int, entry: Json) -> None:
+    def add(self, entry: AguiMessage) -> None:
         """Adds an AG-UI message to the group that it continues, or starts a group."""
         group = self._find_noted(entry)
         # only foreign messages are grouped by their order; dragoman's own name their group
-        if group is None and not group_extras(entry) and self.listed:
+        if group is None and not entry.group_extras and self.listed:
             group = self._find_last(entry)
         if group is None:
-            group = self._by_key[group_key(entry)] = []
+            group = self._by_key[entry.group_key] = []
             self.listed.append(group)
-        group.append((index, entry))
+        group.append(entry)
 
-    def _find_noted(self, entry: Json) -> _Group | None:
+    def _find_noted(self, entry: AguiMessage) -> _Group | None:
         """Returns the group that an AG-UI message names, or None. Others may stand between, since
         clients put results behind their calls."""
-        key = group_key(entry)
+        key = entry.group_key
         group = self._by_key.get(key) if key else None
         if group is None:
             return None
-        is_noted = isinstance(group_extras(entry).get("of"), str)
-        if is_noted or group_extras(group[0][1]).get("of") == key:
+        is_noted = isinstance(entry.group_extras.get("of"), str)
+        if is_noted or group[0].group_extras.get("of") == key:
             return group
         return None
 
-    def _find_last(self, entry: Json) -> _Group | None:
+    def _find_last(self, entry: AguiMessage) -> _Group | None:
         """Returns the last group of AG-UI messages if a foreign message continues it, or None."""
         last = self.listed[-1]
-        if entry["role"] == ACTIVITY:
+        role = entry.fields["role"]
+        if role == ACTIVITY:
             return last
-        if group_extras(last[0][1]):
+        if last[0].group_extras:
             return None
-        roles = [other["role"] for _, other in last if other["role"] != ACTIVITY]
-        if roles and entry["role"] in _JOINS.get(roles[-1], ()):
+        roles = [other.fields["role"] for other in last if other.fields["role"] != ACTIVITY]
+        if roles and role in _JOINS.get(roles[-1], ()):
             return last
         return None
 

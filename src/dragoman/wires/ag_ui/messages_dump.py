@@ -39,8 +39,8 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ag_ui.content import dump_content
-from dragoman.wires.ag_ui.messages_load import ACTIVITY, load_group, load_thinking
-from dragoman.wires.ag_ui.quirks import NAME, OWN, RESERVED, add_extras
+from dragoman.wires.ag_ui.messages_load import ACTIVITY, load_group, load_thinking, open_entry
+from dragoman.wires.ag_ui.quirks import NAME, OWN, RESERVED, add_extras, app_metadata
 from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
 __all__ = ["DumpedNames", "GroupIds", "dump_group", "dump_thinking", "split_signature"]
@@ -52,6 +52,15 @@ _SPEAKERS: Mapping[Role, str] = {
 }
 _SPEAKING = frozenset([*_SPEAKERS.values(), "developer"])
 """Roles of AG-UI messages that hold the fields of the whole message."""
+
+
+_USUAL: Mapping[tuple[Role, type], tuple[type, ...]] = {
+    (Role.SYSTEM, TextPart): (),
+    (Role.USER, TextPart): (),
+    (Role.USER, ToolResultPart): (ToolResultPart,),
+    (Role.MODEL, TextPart): (ToolCallPart,),
+}
+"""Role and first piece of a usual message → the pieces that may follow."""
 
 
 class DumpedNames:
@@ -286,19 +295,26 @@ class _GroupWriter:
             entry["metadata"] = {**if_object(entry.get("metadata")), **app_fields}
         if self._unwritten:
             extras["more"] = self._unwritten
-        if self.group.extras:
-            # read the group as its reader will, and carry what comes out otherwise
-            names: ChainMap[str, str] = ChainMap({}, self.group.names)
-            read = load_group(list(enumerate(self._dump_entries())), None, names)[0]
-            if more := _find_unread(self.message, read):
-                extras["message"] = more
-        return self._dump_entries()
-
-    def _dump_entries(self) -> list[Json]:
-        """Returns the AG-UI messages with their extras."""
-        return [
+        entries = [
             add_extras(entry, extras if self.group.extras else {}) for entry, extras in self.entries
         ]
+        if not self.group.extras:
+            return entries
+        # read the group as its reader will, and carry what comes out otherwise
+        if more := _find_unread(self.message, self._read_back(entries)):
+            entries[0] = add_extras(entry, {**extras, "message": more})
+        return entries
+
+    def _read_back(self, entries: Sequence[Json]) -> Message:
+        """Returns the message that the reader of the group will have."""
+        message, metadata = self.message, entries[0].get("metadata")
+        if _is_usual(message):
+            # Nearly every message: what is read of its pieces is known without reading them.
+            read_metadata = app_metadata(metadata) if entries[0]["role"] in _SPEAKING else {}
+            return Message(message.role, message.content, id=self.ids.key, metadata=read_metadata)
+        names: ChainMap[str, str] = ChainMap({}, self.group.names)
+        opened = [open_entry(index, fields) for index, fields in enumerate(entries)]
+        return load_group(opened, None, names)[0]
 
     _TEXT = {TextPart: _write_text, MarkPart: _write_activity}
     WRITERS: ClassVar[Mapping[Role, Mapping[type, Callable[..., bool]]]] = {
@@ -316,6 +332,18 @@ class _GroupWriter:
         },
     }
     """Role → type of a piece → a method that writes it. The protocol has no form for others."""
+
+
+def _is_usual(message: Message) -> bool:
+    """True if a group of AG-UI messages certainly holds all pieces of a message in order, and
+    nothing else that its reader could see in them: a text and calls, or results of tools."""
+    if message.native is not None or not message.content:
+        return False
+    first, *others = message.content
+    if isinstance(first, TextPart) and (first.native is not None or first.citations):
+        return False
+    followers = _USUAL.get((message.role, type(first)))
+    return followers is not None and all(isinstance(piece, followers) for piece in others)
 
 
 def dump_group(message: Message, position: int, group: DumpedNames) -> list[Json]:
@@ -377,7 +405,10 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
 
 def _find_unread(message: Message, read: Message) -> Json:
     """Returns the fields of an AG-UI message that its reader would read otherwise."""
-    more = read_extra_fields(find_difference(message, read), "metadata")
+    difference = find_difference(message, read)
+    if not difference:
+        return {}
+    more = read_extra_fields(difference, "metadata")
     if not is_equal(message.own_metadata, read.own_metadata):
         more["metadata"] = message.own_metadata
     return more

@@ -9,7 +9,7 @@ and `m` (the id of our message) in their place.
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -43,8 +43,8 @@ from dragoman.wires.ag_ui.tools import load_call, load_result
 __all__ = [
     "ACTIVITY",
     "ROLES",
-    "group_extras",
-    "group_key",
+    "AguiMessage",
+    "open_entry",
     "load_group",
     "load_index",
     "load_piece",
@@ -71,8 +71,39 @@ _BESIDE = ("reasoning", ACTIVITY)
 _MESSAGE_FIELDS = frozenset(Message.__struct_fields__)
 
 
+class AguiMessage(NamedTuple):
+    """An AG-UI message, with what it carries, which is decoded once."""
+
+    position: int
+    """In the list of AG-UI messages."""
+    fields: Json
+    """The AG-UI message under the protocol's names."""
+    extras: Json
+    """Its extras; empty if it has none."""
+    group_extras: Json
+    """Its extras, or those of its first call if a stream began it with that."""
+
+    @property
+    def group_key(self) -> str:
+        """Returns the id of the group that the AG-UI message belongs to."""
+        key = self.group_extras.get("of")
+        if isinstance(key, str):
+            return key
+        return if_text(self.fields.get("id"))
+
+
+def open_entry(position: int, fields: Json) -> AguiMessage:
+    """Returns an AG-UI message of a list with its extras."""
+    extras = load_extras(fields.get("metadata"))
+    calls = if_objects(fields.get("toolCalls"))
+    if extras or not calls:
+        return AguiMessage(position, fields, extras, extras)
+    of_call = load_extras(calls[0].get("metadata"))
+    return AguiMessage(position, fields, extras, pick(of_call, ("of", "start", "m")))
+
+
 def load_group(
-    entries: Sequence[tuple[int, JsonMap]],
+    entries: Sequence[AguiMessage],
     origin: Origin | None,
     names: MutableMapping[str, str],
     problems: list[Problem] | None = None,
@@ -80,7 +111,7 @@ def load_group(
     """Returns the message that a group of AG-UI messages is, or an empty list if none can be read.
 
     Args:
-        entries: the AG-UI messages, each with its index in the list.
+        entries: the AG-UI messages.
         origin: for a model message that brings none.
         names: grows with the tool of each call, by call id.
         problems: takes what cannot be read; None to raise.
@@ -91,61 +122,38 @@ def load_group(
     pieces: list[Placed] = []
     # parts for which AG-UI has no place; they stand in the extras
     unwritten: list[Placed] = []
-    head: JsonMap | None = None
+    head: AguiMessage | None = None
     # how the entries were spelled; filled as they are read
     form: Json = {}
-    for index, entry in entries:
-        extras = load_extras(entry.get("metadata"))
+    for entry in entries:
         try:
-            read = _load_pieces(entry, extras, names, form, is_first=head is None)
+            read = _load_pieces(entry.fields, entry.extras, names, form, is_first=head is None)
         except HistoryError as error:
-            note_problem(
-                error, problems, index, "toolCalls" if entry.get("toolCalls") else "content"
-            )
+            field = "toolCalls" if entry.fields.get("toolCalls") else "content"
+            note_problem(error, problems, entry.position, field)
             continue
         head = _choose_head(head, entry)
         pieces += read
-        unwritten += _load_unwritten(extras.get("more"))
+        unwritten += _load_unwritten(entry.extras.get("more"))
         names.update({call.id: call.name for _, call in read if isinstance(call, ToolCallPart)})
     if head is None:
         return []
-    first = entries[0][1]
     # A message that this library wrote has its own origin in the extras of its first entry.
-    extras = group_extras(first)
-    message = _load_message(head, _sort_pieces([*pieces, *unwritten]), form)
+    extras = entries[0].group_extras
+    message = _load_message(head.fields, _sort_pieces([*pieces, *unwritten]), form)
     if not extras:
         return [message.replace(origin=origin if message.role is Role.MODEL else None)]
     id_ = extras.get("m")
-    message = message.replace(id=id_ if isinstance(id_, str) else group_key(first) or None)
+    message = message.replace(id=id_ if isinstance(id_, str) else entries[0].group_key or None)
     return [_apply_extras(message, extras)]
 
 
-def _choose_head(head: JsonMap | None, entry: JsonMap) -> JsonMap:
+def _choose_head(head: AguiMessage | None, entry: AguiMessage) -> AguiMessage:
     """Returns the AG-UI message of a group with the fields of the whole: the first, but not foreign
     reasoning."""
-    is_beside = head is not None and head["role"] in _BESIDE
-    if head is None or (is_beside and not load_extras(head.get("metadata"))):
+    if head is None or (head.fields["role"] in _BESIDE and not head.extras):
         return entry
     return head
-
-
-def group_extras(entry: JsonMap) -> Json:
-    """Returns the extras of an AG-UI message, or those of its first call if a stream began it with
-    that."""
-    extras = load_extras(entry.get("metadata"))
-    calls = if_objects(entry.get("toolCalls"))
-    if extras or not calls:
-        return extras
-    of_call = load_extras(calls[0].get("metadata"))
-    return pick(of_call, ("of", "start", "m"))
-
-
-def group_key(entry: JsonMap) -> str:
-    """Returns the id of the group that an AG-UI message belongs to."""
-    key = group_extras(entry).get("of")
-    if isinstance(key, str):
-        return key
-    return if_text(entry.get("id"))
 
 
 def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> Message:

@@ -119,7 +119,9 @@ def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
 def add_extras(fields: JsonMap, extras: JsonMap) -> Json:
     """Returns an object with extras added to its metadata."""
     metadata = dump_metadata(if_object(fields.get("metadata")), extras)
-    return {**read_extra_fields(fields, "metadata"), **metadata}
+    if metadata:
+        return {**fields, **metadata}
+    return read_extra_fields(fields, "metadata")
 
 
 def load_native(fields: JsonMap, *neutral: str, form: JsonMap | None = None) -> Native:

@@ -236,8 +236,8 @@ def dump_conversation(out: OutgoingChat) -> list[Json]:
 def _dump_plain(
     out: OutgoingChat, position: int, sent_ids: dict[str, str | None]
 ) -> list[Json] | None:
-    """Writes a message that holds one text, or calls or results alone, without anything of a
-    format's own. None if it holds anything else. Nearly all messages are plain."""
+    """Writes a message that holds one text, calls, a text and calls, or results, without anything
+    of a format's own. None if it holds anything else. Nearly all messages are plain."""
     message = out.messages[position]
     role, content = _ROLES.get(message.role), message.content
     if message.native is not None or role is None or not content:
@@ -253,10 +253,13 @@ def _dump_plain(
 def _dump_plain_calls(
     out: OutgoingChat, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
 ) -> list[Json] | None:
-    """Writes a model's message that holds complete calls and nothing else. None if it holds
-    anything else."""
-    chat, calls = out.chat, list[Json]()
-    for index, piece in enumerate(content):
+    """Writes a model's message that holds complete calls, with or without one text before them.
+    None if it holds anything else."""
+    chat, calls, first, start = out.chat, list[Json](), content[0], 0
+    text = {} if chat.empty == ABSENT else {"content": chat.empty}
+    if type(first) is TextPart and first.native is None:
+        text, start = {"content": first.text}, 1
+    for index, piece in enumerate(content[start:], start):
         if type(piece) is not ToolCallPart or piece.native is not None:
             return None
         if piece.run_by == "provider" or piece.state != "complete":
@@ -264,15 +267,13 @@ def _dump_plain_calls(
         sent_id = sent_ids[piece.id] = out.id(position, index, piece)
         function = {"name": out.name(piece.name), chat.inputs["function"]: arguments_json(piece)}
         calls.append({"id": sent_id, "type": "function", "function": function})
-    empty = {} if chat.empty == ABSENT else {"content": chat.empty}
-    return [{"role": "assistant", **empty, chat.calls: calls}]
+    return [{"role": "assistant", **text, chat.calls: calls}]
 
 
 def _dump_plain_results(
     out: OutgoingChat, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
 ) -> list[Json] | None:
-    """Writes a user's message that holds plain results and nothing else. None if it holds anything
-    else."""
+    """Writes a user's message that holds plain results alone. None if it holds anything else."""
     role, entries = out.chat.result_roles[0], list[Json]()
     for index, piece in enumerate(content):
         if type(piece) is not ToolResultPart or piece.native is not None:

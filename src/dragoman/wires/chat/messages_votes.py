@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text
@@ -16,43 +15,43 @@ def votes(chat: DialectRecord, message: Any) -> int:
     """Returns how surely a message is of this format: 0 impossible, 1 possible, 2 likely, 3 almost
     certain. Never raises."""
     fields = if_object(message)
-    roles = (*chat.roles, *chat.result_roles, "assistant")
+    role = if_text(fields.get("role"))
+    if role != "assistant" and role not in chat.roles and role not in chat.result_roles:
+        return 0
     # UI messages have `parts`, items of Responses another `type`.
-    if if_text(fields.get("role")) not in roles or "parts" in fields:
+    if "parts" in fields or fields.get("type", "message") != "message":
         return 0
-    if fields.get("type", "message") != "message":
+    piece_votes = _collect_votes(chat, fields, role)
+    if 0 in piece_votes:
         return 0
-    piece_votes = list(_collect_votes(chat, fields))
-    if all(piece_votes):
-        return max(piece_votes)
-    return 0
+    return max(piece_votes)
 
 
-def _collect_votes(chat: DialectRecord, fields: Json) -> Iterator[int]:
-    """Yields the vote of each piece of a message. A single 0 rules the format out."""
-    role = fields["role"]
-    yield chat.evidence.get(role, 1)
+def _collect_votes(chat: DialectRecord, fields: Json, role: str) -> list[int]:
+    """Returns the vote of each piece of a message. A single 0 rules the format out."""
+    piece_votes = [chat.evidence.get(role, 1)]
     if role in chat.result_roles:
         # A result without an id answers by its tool's name.
         has_name = bool(if_text(fields.get("name")))
-        yield _id_votes(chat, fields.get("tool_call_id"), else_=int(has_name))
-    yield from _collect_content_votes(chat, fields)
+        piece_votes.append(_id_votes(chat, fields.get("tool_call_id"), else_=int(has_name)))
+    if not isinstance(fields.get("content"), str):
+        piece_votes += _collect_content_votes(chat, fields, role)
     if role == "assistant":
-        yield from (_call_votes(chat, call) for call in if_list(fields.get(chat.calls)))
-        yield from (chat.evidence.get(field, 1) for field in fields)
+        piece_votes += [_call_votes(chat, call) for call in if_list(fields.get(chat.calls))]
+        piece_votes += [chat.evidence[field] for field in chat.evidence.keys() & fields.keys()]
+    return piece_votes
 
 
-def _collect_content_votes(chat: DialectRecord, fields: Json) -> Iterator[int]:
-    """Yields the vote of each block of a message's content. None for a text, which all formats
+def _collect_content_votes(chat: DialectRecord, fields: Json, role: str) -> list[int]:
+    """Returns the vote of each block of a message's content that is no text, which all formats
     have."""
     content = fields.get("content")
     if isinstance(content, list):
-        yield from (_block_votes(chat, block) for block in cast("list[Any]", content))
-    elif content is None and fields["role"] == "assistant":
+        return [_block_votes(chat, block) for block in cast("list[Any]", content)]
+    if content is None and role == "assistant":
         # An answer without content has one of the fields that may stand alone.
-        yield int("content" in fields or not fields.keys().isdisjoint({chat.calls, *chat.alone}))
-    elif not isinstance(content, str):
-        yield 0
+        return [int("content" in fields or not fields.keys().isdisjoint({chat.calls, *chat.alone}))]
+    return [0]
 
 
 def _block_votes(chat: DialectRecord, block: Any) -> int:

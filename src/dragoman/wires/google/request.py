@@ -221,11 +221,11 @@ def _take_continuation(sending: RequestDump[Quirks]) -> tuple[RequestDump[Quirks
     )
     if not isinstance(token, str) or not is_own:
         return sending, {}
-    asked = tuple(repair(messages[:-1]))
+    earlier = tuple(repair(messages[:-1]))
     if sending.turn is not None:
         # Nothing is remembered of it: the next request has another end.
-        sending.turn.history, sending.turn.messages = None, asked
-    request = sending.request.replace(messages=asked)
+        sending.turn.history, sending.turn.messages = None, earlier
+    request = sending.request.replace(messages=earlier)
     return msgspec.structs.replace(sending, request=request), {CONTINUATION_TOKEN: token}
 
 

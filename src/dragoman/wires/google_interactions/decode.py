@@ -45,6 +45,8 @@ from dragoman.wires.google_interactions.quirks import OWN
 from dragoman.wires.google_interactions.steps import OUTPUT, THOUGHT, load_model_step, load_thought
 from dragoman.wires.google_interactions.tools import FUNCTION, load_call
 from dragoman.wires.google_interactions.usage import (
+    CONTINUES,
+    TOKEN,
     dump_finish,
     load_finish,
     load_usage,
@@ -330,6 +332,8 @@ class Decoder(MessageDecoder):
         reason = load_finish(status, calls=False)
         self._out.close_all(cut=reason is FinishReason.length)
         reason = load_finish(status, bool(self._out.calls()))
+        if status == CONTINUES and if_text(interaction.get(TOKEN)):
+            reason = FinishReason.pause
         response = read_extra_fields(interaction, *_READ)
         if not if_text(interaction.get("id")):
             response["id"] = ""

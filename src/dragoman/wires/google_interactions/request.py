@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from dragoman.codec.background import BackgroundForm
 from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_list, if_object, if_text, merge_wire_fields
@@ -10,6 +12,8 @@ from dragoman.codec.tool_fields import ToolFields
 from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
+from dragoman.message import FinishReason
+from dragoman.repair import repair
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.wires.google_interactions.messages import (
     dump_conversation,
@@ -25,6 +29,7 @@ from dragoman.wires.google_interactions.settings import (
     load_settings,
 )
 from dragoman.wires.google_interactions.tools import SERVER_TOOLS, dump_tools, load_tools
+from dragoman.wires.google_interactions.usage import TOKEN
 
 __all__ = ["background", "dump_http", "dump_request", "load_request", "routes"]
 
@@ -87,12 +92,13 @@ def _load_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 
 def _dump_body(sending: RequestDump[Quirks]) -> HttpRequest:
     """Writes a request of `/interactions`. `options` are written last and replace other fields."""
+    sending, continuation = _take_continuation(sending)
     request = sending.request
     form, own_fields = OWN.form(request.native), OWN.fields(request.native)
     own_config = if_object(own_fields.get(CONFIG))
     out, payload, _, _ = sending.conversation(prepare_conversation, dump_conversation, "input")
     body: Json = {"model": request.model} if request.model else {}
-    body |= payload
+    body |= payload | continuation
     if not body["input"] and "input" in form:
         del body["input"]
         if form["input"] != "absent":
@@ -103,11 +109,36 @@ def _dump_body(sending: RequestDump[Quirks]) -> HttpRequest:
     # Written also where it is false, unless the loaded request unread it out.
     if request.stream or not ("stream" in form or "stream" in own_fields):
         body["stream"] = request.stream
+    if "previous_interaction_id" in continuation:
+        # The provider holds the conversation, and takes no input beside the token.
+        del body["input"]
     return HttpRequest(
         "/interactions",
         body=merge_wire_fields(body, own_fields) | dict(request.options),
         names=invert_names(out.names),
     )
+
+
+def _take_continuation(sending: RequestDump[Quirks]) -> tuple[RequestDump[Quirks], Json]:
+    """Returns what to send for an interaction that Google suspended, and the fields that let it go
+    on: it is not sent again, and neither is the conversation if the provider stored it."""
+    messages, target = sending.request.messages, sending.target
+    if not messages or messages[-1].finish_reason is not FinishReason.pause:
+        return sending, {}
+    token = OWN.response(messages[-1].native).get(TOKEN)
+    origin = messages[-1].origin
+    if not isinstance(token, str) or origin is None or target is None:
+        return sending, {}
+    if origin.provider != target.provider:
+        return sending, {}
+    earlier = tuple(repair(messages[:-1]))
+    if sending.turn is not None:
+        # Nothing is remembered of it: the next request has another end.
+        sending.turn.history, sending.turn.messages = None, earlier
+    fields: Json = {TOKEN: token}
+    if sending.request.options.get("store") is not False and origin.response_id:
+        fields["previous_interaction_id"] = origin.response_id
+    return replace(sending, request=sending.request.replace(messages=earlier)), fields
 
 
 def _find_fault(body: JsonMap) -> InvalidRequestError | None:

@@ -12,15 +12,27 @@ from dragoman.codec.json_values import drop_none, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Usage
 
-__all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
+__all__ = [
+    "CONTINUES",
+    "TOKEN",
+    "dump_finish",
+    "dump_usage",
+    "load_finish",
+    "load_usage",
+    "other_usage",
+]
 
+CONTINUES = "requires_continuation"
+"""Status of an interaction that Google suspended: with a token it goes on."""
+TOKEN = "continuation_token"  # noqa: S105 a field
+"""Field of a suspended interaction, and of the request that goes on with it."""
 # Of several words for one reason the first is written.
 _REASONS = {
     "completed": FinishReason.stop,
     "requires_action": FinishReason.tool_calls,
     "incomplete": FinishReason.length,
     "budget_exceeded": FinishReason.length,
-    "requires_continuation": FinishReason.length,
+    CONTINUES: FinishReason.length,
     "failed": FinishReason.error,
     "cancelled": FinishReason.cancelled,
 }
