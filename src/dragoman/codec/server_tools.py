@@ -9,7 +9,7 @@ own function where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from dragoman.codec.native import WireNative
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
-from dragoman.request import ModelRequest, ServerTool, ToolSpec
+from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 
 __all__ = ["COMMON", "ServerTools", "fit_server_tools", "read_server_tools"]
 
@@ -136,14 +136,20 @@ def _read_tool(
         return replace(tool, native=native)
     if name != tool.name:
         native = wire_native.with_form(native, **{_SPELLED: tool.name})
-    options: Json = dict(tool.options)
-    for option, path in api.options.get(name, {}).items():
-        if path != option and (setting := _read_path(options, path)) is not None:
-            options = {**_remove_path(options, path), option: setting}
+    options = _rename_options(tool.options, api.options.get(name, {}))
     usual = {key: entry for key, entry in api.usual.get(name, {}).items() if key not in options}
     if usual:
         native = wire_native.with_form(native, **{_USUAL: usual})
     return ServerTool(name, {**options, **usual}, native)
+
+
+def _rename_options(options: JsonMap, paths: Mapping[str, str]) -> Json:
+    """Returns the options of a loaded tool under their common names."""
+    renamed: Json = dict(options)
+    for option, path in paths.items():
+        if path != option and (setting := _read_path(renamed, path)) is not None:
+            renamed = {**_remove_path(renamed, path), option: setting}
+    return renamed
 
 
 def fit_server_tools(
@@ -181,13 +187,24 @@ def fit_server_tools(
             moved |= {tool.name, _find_spelled(tool)}
     if not moved and all(map(is_, tools, request.tools)):
         return request
-    settings = request.settings
-    choice = settings.tool_choice
-    if choice is not None and (choice in moved or not tools):
-        settings = replace(settings, tool_choice=None)
-        if choice not in ("auto", "none"):
-            losses.append(Loss(None, None, Lost.setting, "there is no such tool", "tool_choice"))
+    settings = _fit_choice(request.settings, moved, tools, losses)
     return request.replace(tools=tuple(tools), settings=settings)
+
+
+def _fit_choice(
+    settings: Settings,
+    moved: Collection[str],
+    tools: Sequence[ToolSpec | ServerTool],
+    losses: list[Loss],
+) -> Settings:
+    """Returns the settings without the choice of a tool that is another's, which is a loss.
+    `moved`: names of such tools; `tools`: those that are sent."""
+    choice = settings.tool_choice
+    if choice is None or (tools and choice not in moved):
+        return settings
+    if choice not in ("auto", "none"):
+        losses.append(Loss(None, None, Lost.setting, "there is no such tool", "tool_choice"))
+    return replace(settings, tool_choice=None)
 
 
 def _fit_tool(
@@ -249,20 +266,22 @@ def _explain_absence(tool: ServerTool, owner: str, api: ServerTools, lost: JsonM
         lost: what it says that the API has no field for.
     """
     common = COMMON.get(tool.name)
-    if common is None and owner:
-        return f"it is a tool of {owner}"
     if common is None:
-        return None
+        return f"it is a tool of {owner}" if owner else None
     if tool.name not in api.names.values():
         return "the API has no such tool"
-    if owner and common.stays:
-        return common.stays
-    if owner and common.needs and common.needs not in tool.options:
-        return f"without its {common.needs} it is known to {owner} alone"
-    for option in common.binding:
-        if option in lost:
-            return f"the API has no field for {option}"
-    return None
+    unbound = [f"the API has no field for {option}" for option in common.binding if option in lost]
+    foreign: list[str] = []
+    if owner:
+        foreign = [common.stays, _explain_need(tool, common, owner)]
+    return next(filter(None, [*foreign, *unbound]), None)
+
+
+def _explain_need(tool: ServerTool, common: _CommonTool, owner: str) -> str:
+    """Returns why a tool of another wire, its owner, is nothing to others; empty if it is."""
+    if not common.needs or common.needs in tool.options:
+        return ""
+    return f"without its {common.needs} it is known to {owner} alone"
 
 
 def _find_spelled(tool: ServerTool) -> str:

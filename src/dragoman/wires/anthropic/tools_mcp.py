@@ -38,24 +38,21 @@ def join_servers(
     server. Returns them as they are if servers and tools are not one for one."""
     servers = if_objects(body.get(SERVERS))
     toolsets = [tool for tool in tools if isinstance(tool, ServerTool) and tool.name == TOOLSET]
-    simple = all(
-        server.get("type") == "url" and server.keys() <= {"type", "name", *_OF_SERVER}
-        for server in servers
-    )
     names = [tool.options.get(_NAME) for tool in toolsets]
-    if not servers or not simple or names != [server.get("name") for server in servers]:
+    is_simple = all(map(_is_simple, servers))
+    if not servers or not is_simple or names != [server.get("name") for server in servers]:
         return tools
     del body[SERVERS]
-    joined = iter(
-        [
-            replace(tool, name="mcp", options=_join(tool.options, server))
-            for tool, server in zip(toolsets, servers, strict=True)
-        ]
-    )
-    return tuple(
-        next(joined) if isinstance(tool, ServerTool) and tool.name == TOOLSET else tool
-        for tool in tools
-    )
+    joined = {
+        id(tool): replace(tool, name="mcp", options=_join(tool.options, server))
+        for tool, server in zip(toolsets, servers, strict=True)
+    }
+    return tuple([joined.get(id(tool), tool) for tool in tools])
+
+
+def _is_simple(server: JsonMap) -> bool:
+    """True if a server has an address and nothing that a joined tool has no room for."""
+    return server.get("type") == "url" and server.keys() <= {"type", "name", *_OF_SERVER}
 
 
 def _join(options: JsonMap, server: JsonMap) -> Json:
