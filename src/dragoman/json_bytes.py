@@ -162,14 +162,14 @@ _OTHER = bytes(set(range(256)) - set(b'[]{}"'))
 _ALIKE = bytes.maketrans(b"{}", b"[]")
 
 
-def decode(data: bytes | str) -> Any:
+def decode(data: bytes | str, most: int = MOST_DEPTH) -> Any:
     """Decodes JSON. Halves of characters, which JSON can escape and no text can hold, are replaced
-    (`replace_escaped_halves`).
+    (`replace_escaped_halves`). `most`: levels of objects and lists that it may have.
 
     Raises:
         ValueError: it is no JSON (`msgspec.DecodeError`, `UnicodeDecodeError`), or nests too deep.
     """
-    check_depth(data)
+    check_depth(data, most)
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:

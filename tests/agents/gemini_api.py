@@ -171,8 +171,7 @@ class GeminiApi:
                 if not isinstance(response["response"], dict):
                     raise Refused(f"{where}.function_response.response: must be a Struct")
                 id_ = response.get("id") or f"{index - 1}:{len(turn.results)}:{response['name']}"
-                if id_ not in turn.results:
-                    turn.results.append(id_)
+                turn.results.append(id_)
                 turn.images += sum("inlineData" in inner for inner in response.get("parts", ()))
         return turn
 
@@ -192,8 +191,7 @@ class GeminiApi:
             if index == 0 or contents[index - 1]["role"] != "user":
                 raise Refused("a function call turn comes after a user turn or a function response")
             after = contents[index + 1]["parts"] if index + 1 < len(contents) else []
-            # Gemini CLI sends each result twice in a session that it resumes.
-            results = {str(part) for part in after if "functionResponse" in part}
+            results = [part for part in after if "functionResponse" in part]
             if len(calls) != len(results):
                 raise Refused(
                     "the number of function response parts must be that of the function call parts"

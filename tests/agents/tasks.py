@@ -56,14 +56,20 @@ class Script:
         self._program, self._work = program, work
 
     def name_of(self, seen: Seen) -> str | None:
-        """The conversation of a request: the task that its first prompt names."""
+        """The conversation of a request: the task that its first prompt names, and the tools. Some
+        programs show a conversation to an agent of their own, which has other tools."""
+        if (task := self._task_of(seen)) is None:
+            return None
+        return " ".join([task, *sorted(seen.tools)])
+
+    def _task_of(self, seen: Seen) -> str | None:
         if self._program.has_own not in seen.tools:
             return None
         return next((found[1] for t in seen.turns if (found := _TASK.search(t.text))), None)
 
     def play(self, seen: Seen) -> Step:
         """What the model does next."""
-        if self.name_of(seen) is None:
+        if self._task_of(seen) is None:
             return Step(text='{"title": "A task"}')
         prompts = [
             (index, found[-1])

@@ -175,6 +175,10 @@ BAD: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     ),
     "a stored conversation": ("openai_responses", lambda b: b.pop("store")),
     "a lost signature": ("google", lambda b: b["contents"][1]["parts"][0].pop("thoughtSignature")),
+    "a result twice in Gemini": (
+        "google",
+        lambda b: b["contents"][2].update(parts=b["contents"][2]["parts"] * 2),
+    ),
     "a corrupted signature": (
         "google",
         lambda b: b["contents"][1]["parts"][0].update(thoughtSignature="eA=="),

@@ -32,6 +32,11 @@ __all__ = ["dumped"]
 WIRES = list(PROVIDERS)
 
 
+def read_anew(messages: list[Message]) -> list[Message]:
+    """The same messages, read again from JSON."""
+    return msgspec.json.decode(msgspec.json.encode(messages), type=list[Message])
+
+
 @st.composite
 def conversations(draw: Any) -> list[list[Message]]:
     """What one agent is asked in turn: chats that grow, are edited somewhere, forked, cut off."""
@@ -42,10 +47,11 @@ def conversations(draw: Any) -> list[list[Message]]:
         if draw(st.booleans())
         else chat(draw(st.integers(1, 4)), origin, wire)
     )
-    said = [[*base, Message.user("Go on.")]]
+    system = draw(st.lists(st.builds(Message.system, some_text), max_size=2))
+    said, head = [[*system, *base, Message.user("Go on.")]], len(system)
     for number in range(draw(st.integers(1, 5))):
         last = list(draw(st.sampled_from(said)))
-        kind = draw(st.sampled_from(["answered", "answered", "edited", "cut", "odd", "again"]))
+        kind = draw(st.sampled_from([*["answered"] * 2, "edited", "cut", "odd", "again", "anew"]))
         if kind == "answered":
             last += [
                 Message.model(f"Answer {number}."),
@@ -59,6 +65,8 @@ def conversations(draw: Any) -> list[list[Message]]:
             last = last[: draw(st.integers(1, len(last)))]
         elif kind == "odd":
             last += draw(tool_histories | histories)
+        elif kind == "anew":
+            last = [*read_anew(last[:head]), *last[head:]]
         said.append(last)
     return said
 
@@ -94,6 +102,30 @@ def test_a_turn_of_a_long_chat_dumps_its_new_messages_only(wire: str, dumped: li
             provider, request_of(messages), None, target
         )
         assert dumped == [2]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_system_text_that_is_read_anew_is_the_same(wire: str, dumped: list[int]) -> None:
+    """As a server reads it with each request of a conversation that it has."""
+    target, history = target_of(PROVIDERS[wire]), History()
+    system = [Message.system("Be kind."), Message.system("Be brief.")]
+    messages = [*chat(30), Message.user("Go on.")]
+    sent(PROVIDERS[wire], request_of([*system, *messages]), history, target)
+    dumped.clear()
+    messages += [Message.model("Answer."), Message.user("And?")]
+    again = request_of([*read_anew(system), *messages])
+    remembered = sent(PROVIDERS[wire], again, history, target)
+    assert sum(dumped) == 2
+    assert remembered == sent(PROVIDERS[wire], again, None, target)
+    # Any other one is not, also of a value that is merely equal.
+    for other in (
+        Message.system("Be rude."),
+        Message.system(TextPart("Be kind.", {"x": {"a": 1}})),
+    ):
+        dumped.clear()
+        changed = request_of([other, *system[1:], *messages])
+        sent(PROVIDERS[wire], changed, history, target)
+        assert sum(dumped) > 30
 
 
 @pytest.mark.parametrize("wire", WIRES)

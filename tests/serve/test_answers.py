@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,20 @@ def test_of_what_was_decoded_the_least_used_goes() -> None:
     small = DecodedAnswers(most_bytes=10)
     assert small.decode(1, one).id == "a"
     assert small.get(1) is None
+
+
+async def test_what_a_conversation_goes_on_from_is_what_was_saved(store: AnswerStore) -> None:
+    """The very same messages: of those much is known."""
+    saved = msgspec.structs.replace(answered("a0"), key="conversation:1")
+    await store.save(saved, [saved.key])
+    [found] = await store.chain("me", "a0")
+    assert all(map(is_, found.messages, saved.messages))
+    # As it is read by another process.
+    read = msgspec.json.decode(msgspec.json.encode(saved), type=Answered)
+    assert read == found
+    await store.save(msgspec.structs.replace(saved, state="failed"), [saved.key])
+    [found] = await store.chain("me", "a0")
+    assert found.state == "failed"
 
 
 async def test_a_conversation_that_is_too_large_is_not_read(

@@ -458,3 +458,27 @@ async def test_each_model_of_a_fallback_gets_what_is_its_own(asked: str) -> None
     assert answer["status"] == 200
     assert own.bodies[-1] == {**body, "model": own.chat_model}
     assert other.bodies[-1]["contents"][0]["parts"] == [{"text": "Look."}]
+
+
+async def test_google_gets_a_result_once_that_the_client_has_twice() -> None:
+    """Gemini CLI sends those of a session that it resumes twice, and Google refuses more results
+    than there were calls."""
+
+    def result(id_: str, text: str) -> dict[str, Any]:
+        return {"functionResponse": {"id": id_, "name": "read", "response": {"output": text}}}
+
+    def call(id_: str) -> dict[str, Any]:
+        return {"functionCall": {"id": id_, "name": "read", "args": {}}}
+
+    once = [result("a", "x"), result("b", "x"), {"text": "Go on."}, {"text": "Go on."}]
+    contents: list[dict[str, Any]] = [
+        {"role": "user", "parts": [{"text": "hi"}]},
+        {"role": "model", "parts": [call("a"), call("b")]},
+        {"role": "user", "parts": once},
+    ]
+    behind = Behind("google", ["Hello."] * 2)
+    await behind.post({"contents": contents})
+    assert behind.upstream.bodies[-1]["contents"] == contents
+    twice = [result("a", "x"), result("a", "x"), result("b", "x"), result("b", "x"), *once[2:]]
+    await behind.post({"contents": [*contents[:2], {"role": "user", "parts": twice}]})
+    assert behind.upstream.bodies[-1]["contents"] == contents

@@ -35,6 +35,8 @@ _ACCOUNT_HOSTS = (
 )
 """Hosts at which an address names a file of whoever has the key."""
 _WEB = ("http", "https", "data")
+_FREE = ("", ())
+"""Mark and kinds of a field that passes with all that is in it."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values that name nothing."""
 
@@ -191,6 +193,10 @@ class AllowList:
         out: Json = {}
         is_whole = True
         for key, inner in value.items():
+            # As nearly all: a field that passes with all that is in it.
+            if fields.get(key) == _FREE:
+                out[key] = inner
+                continue
             below = f"{path}.{key}"
             try:
                 passed = out[key] = self._filter_field(fields, key, inner, below, left_out)

@@ -19,6 +19,8 @@ from sys import getsizeof
 from typing import NamedTuple
 from weakref import ref
 
+import msgspec
+
 from dragoman.codec.digest import DIGEST_SIZE
 from dragoman.codec.marks import KEY
 from dragoman.json_bytes import JsonMap
@@ -27,6 +29,7 @@ from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPa
 
 __all__ = ["KnownHistory", "SentHistory", "DumpedSegment", "can_cut_at"]
 
+_encode = msgspec.json.Encoder().encode
 _LOSS = 128
 """Bytes of a loss, about."""
 _LOOK_BACK = 4
@@ -129,9 +132,19 @@ class SentHistory:
         """Bytes of the ids alone."""
 
     def count_shared_messages(self, messages: Sequence[Message]) -> int:
-        """Returns how many of its messages begin this conversation too."""
+        """Returns how many of its messages begin this conversation too. System texts at its head are
+        compared by what they say: a server reads them anew with each request."""
         apart = compress(count(), map(is_not, self.given, messages))
-        return next((n for n in apart if n != self.at), min(len(self.given), len(messages)))
+        return next(
+            (n for n in apart if n != self.at and not self._repeats(n, messages[n])),
+            min(len(self.given), len(messages)),
+        )
+
+    def _repeats(self, position: int, message: Message) -> bool:
+        """True if a system text at the head of the sent history says, to the byte, what this message
+        does."""
+        earlier = self.given[position] if position < self.at else None
+        return earlier is not None and _encode(earlier) == _encode(message)
 
     def count_shared_segments(self, messages: Sequence[Message]) -> int:
         """Returns how many segments of the sent history begin this conversation and may be cut off

@@ -205,7 +205,7 @@ class Record:
         turn, begun = self._turn, self._with_ids()
         keys = _run_keys(begun)
         if begun.asked is None:
-            ending = begin_ending(turn.shown, self._scope)
+            ending = begin_ending(turn.shown, self._scope, turn.keys)
             begun = msgspec.structs.replace(begun, request=self._request_to_store())
         else:
             ending = Ending()
@@ -237,7 +237,7 @@ class Record:
         visible = tuple([message for message in fold(self._events) if message.role is Role.MODEL])
         output = self._output or visible
         if visible:
-            keys = keys_of(self._turn.shown, visible, self._scope)
+            keys = keys_of(self._turn.shown, visible, self._scope, self._turn.keys)
         else:
             keys = []
         if failure is None:

@@ -73,7 +73,7 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     if not (remembers or links.background or (links.stored and call.gives_answers)):
         return whole.replace(keeps=False)
     scope = scope_of(resource, thread)
-    keys = latest_keys(copy, scope)
+    keys = latest_keys(copy, scope, whole.keys)
     limits = call.service.limits
     if keys:
         chain = await find_conversation(call.service.answers, call.caller.id, keys, limits)

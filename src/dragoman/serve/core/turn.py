@@ -33,7 +33,7 @@ from dragoman.serve.core.interrupts import (
 )
 from dragoman.serve.core.policy import check_results, client_tools
 from dragoman.serve.core.threads import is_thread_of, resource_of, scope_of, thread_id
-from dragoman.serve.store.stored_answer import conversation_key
+from dragoman.serve.store.stored_answer import MessageKeys, conversation_key
 
 __all__ = [
     "Turn",
@@ -84,6 +84,8 @@ class Turn(msgspec.Struct, frozen=True):
     """What the client of an agent protocol changed of what is kept."""
     task_id: str | None = None
     """Id of the task that waits for what is answered, if it was asked in one."""
+    keys: MessageKeys = {}
+    """Keys of messages in `shown` that are known already."""
 
     def replace(self, **changes: Any) -> Turn:
         """Returns a copy with some fields changed."""

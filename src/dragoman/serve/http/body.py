@@ -140,21 +140,26 @@ def json_value(data: bytes, limits: ServerLimits) -> Any:
     data = data.removeprefix(_BOM)
     if not data or data.isspace():
         return {}
-    _check_size(data, limits)
+    _check_values(data, limits)
+    depth = json_bytes.MOST_DEPTH
+    if limits.depth is not None:
+        depth = min(limits.depth, depth)
     try:
-        return json_bytes.decode(data)
+        return json_bytes.decode(data, depth)
     except msgspec.DecodeError as error:
         raise InvalidRequestError(f"the body is no JSON: {error}") from error
     except UnicodeDecodeError as error:
         raise InvalidRequestError("the body is not in UTF-8") from error
+    except ValueError as error:
+        raise InvalidRequestError(
+            f"the body has more than {depth} levels of objects and lists"
+        ) from error
 
 
-def _check_size(data: bytes, limits: ServerLimits) -> None:
-    """Refuses a body that would take much more memory or stack than it has bytes, before it is
-    read.
+def _check_values(data: bytes, limits: ServerLimits) -> None:
+    """Refuses a body that would take much more memory than it has bytes, before it is read.
 
     Raises:
-        InvalidRequestError: it is nested too deep.
         RequestTooLargeError: it holds too many values.
     """
     most = limits.values
@@ -162,16 +167,6 @@ def _check_size(data: bytes, limits: ServerLimits) -> None:
         raise RequestTooLargeError(
             f"the body has more than {most} commas and brackets, which is the most that this server takes; send files as base64"
         )
-    if limits.depth is None:
-        depth = json_bytes.MOST_DEPTH
-    else:
-        depth = min(limits.depth, json_bytes.MOST_DEPTH)
-    try:
-        json_bytes.check_depth(data, depth)
-    except ValueError as error:
-        raise InvalidRequestError(
-            f"the body has more than {depth} levels of objects and lists"
-        ) from error
 
 
 def _too_large_error(most: int) -> RequestTooLargeError:

@@ -84,8 +84,10 @@ class MemoryAnswers:
         if len(data) > self._most_bytes:
             return
         share = self._shares.setdefault(answered.owner, share)
+        number = next(self._numbers)
+        self._decoded.keep(number, answered, len(data))
         share.answers[answered.id] = _StoredAnswer(
-            next(self._numbers),
+            number,
             data,
             all_keys,
             answered.parent,

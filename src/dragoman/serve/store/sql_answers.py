@@ -120,9 +120,10 @@ class SqlAnswers:
     async def _write_answer(self, answered: Answered, body: bytes, keys: Sequence[str]) -> None:
         """Writes an answer, and releases the bytes that were counted for it."""
         try:
-            await self._database.write(
+            number = await self._database.write(
                 lambda connection: _save_answer_rows(connection, answered, body, keys)
             )
+            self._decoded.keep(number, answered, len(body))
         finally:
             self._queued_bytes -= len(body)
 
@@ -229,8 +230,8 @@ def _note_failure(writing: asyncio.Future[None]) -> None:
 
 def _save_answer_rows(
     connection: Connection, answered: Answered, body: bytes, wanted_keys: Sequence[str]
-) -> None:
-    """Inserts an answer and its keys, or updates them."""
+) -> int:
+    """Inserts an answer and its keys, or updates them. Returns the answer's number."""
     values = {
         "owner": answered.owner,
         "answer_id": answered.id,
@@ -250,11 +251,12 @@ def _save_answer_rows(
     if number is None:
         same = {"of_owner": answered.owner, "of_id": answered.id}
         old_keys = connection.execute(_TAKE_KEYS, same).scalars().all()
-        number = connection.execute(_REPLACE[dialect], values).scalar_one()
+        number = int(connection.execute(_REPLACE[dialect], values).scalar_one())
     sendable = [_bound_key(key) for key in wanted_keys if _clean_text(key) == key]
     if all_keys := dict.fromkeys([*old_keys, *sendable]):
         key_rows = [{"owner": answered.owner, "key": key, "number": number} for key in all_keys]
         connection.execute(_INSERT_KEYS, key_rows)
+    return number
 
 
 def _find_answer_row(

@@ -22,6 +22,7 @@ __all__ = [
     "AnsweredState",
     "DecodedAnswers",
     "Ending",
+    "MessageKeys",
     "Stage",
     "begin_ending",
     "conversation_key",
@@ -147,30 +148,50 @@ def conversation_key(conversation: Iterable[Message], scope: str) -> str:
     return f"conversation:{_digest_key(scope, *_list_keys(conversation))}"
 
 
-def _list_keys(conversation: Iterable[Message]) -> list[str]:
-    """Returns the keys of the messages of which the key of a conversation is made."""
-    return [
-        _message_key(message)
-        for message in conversation
-        if message.role is not Role.SYSTEM and message.parts
-    ]
+MessageKeys = dict[int, tuple[Message, str]]
+"""Identity of a message → itself, so that it lives as long, and its key."""
 
 
-def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
+def _list_keys(conversation: Iterable[Message], computed: MessageKeys | None = None) -> list[str]:
+    """Returns the keys of the messages of which the key of a conversation is made. `computed`: has
+    those that were made before, and grows."""
+    if computed is None:
+        computed = {}
+    keys: list[str] = []
+    for message in conversation:
+        if message.role is Role.SYSTEM or not message.parts:
+            continue
+        entry = computed.get(id(message))
+        if entry is None:
+            entry = computed[id(message)] = message, _message_key(message)
+        keys.append(entry[1])
+    return keys
+
+
+def keys_of(
+    conversation: Sequence[Message],
+    answer: Sequence[Message],
+    scope: str,
+    computed: MessageKeys | None = None,
+) -> list[str]:
     """Returns the keys of an answer. `conversation`: all that the client has before it; both as the
-    client has them.
+    client has them. `computed`: keys of its messages that were made before; it grows.
 
     A call is known by its id, and by what it is and what it answers: many providers number the
     calls of each conversation. Some clients fill in its arguments, so it is known as well by its
     name alone behind all that was said before.
     """
-    return keys_after(begin_ending(conversation, scope), answer)
+    return keys_after(begin_ending(conversation, scope, computed), answer)
 
 
-def begin_ending(conversation: Sequence[Message], scope: str) -> Ending:
+def begin_ending(
+    conversation: Sequence[Message], scope: str, computed: MessageKeys | None = None
+) -> Ending:
     """Returns what the keys of an answer are made of, beside the answer. See `keys_of`."""
     last = _message_key(conversation[-1]) if conversation else ""
-    return Ending(scope=scope, message_keys=tuple(_list_keys(conversation)), last_key=last)
+    return Ending(
+        scope=scope, message_keys=tuple(_list_keys(conversation, computed)), last_key=last
+    )
 
 
 def keys_after(ending: Ending, answer: Sequence[Message]) -> list[str]:
@@ -182,27 +203,30 @@ def keys_after(ending: Ending, answer: Sequence[Message]) -> list[str]:
         for call in message.tool_calls
         if call.id
     ]
-    before = _digest_key(scope, *ending.message_keys)
+    digested = _digest_texts(scope, *ending.message_keys)
+    before = digested.hexdigest()
     named = [
         f"call:{_digest_key(before, call.id, call.name)}"
         for message in answer
         for call in message.tool_calls
         if call.id
     ]
-    whole = _digest_key(scope, *ending.message_keys, *_list_keys(answer))
+    whole = _digest_texts(*_list_keys(answer), after=digested).hexdigest()
     return [f"conversation:{whole}", *dict.fromkeys([*calls, *named])]
 
 
-def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
+def latest_keys(
+    conversation: Sequence[Message], scope: str, computed: MessageKeys | None = None
+) -> list[str]:
     """Returns the keys under which the latest answer of a conversation may be found, as its client
-    sends it back."""
+    sends it back. `computed`: as for `keys_of`."""
     last = max(
         (index for index, message in enumerate(conversation) if message.role is Role.MODEL),
         default=None,
     )
     if last is None:
         return []
-    return keys_of(conversation[:last], [conversation[last]], scope)
+    return keys_of(conversation[:last], [conversation[last]], scope, computed)
 
 
 def _message_key(message: Message) -> str:
@@ -217,16 +241,26 @@ def _message_key(message: Message) -> str:
             joined[-1] = TextPart(before.text + piece.text)
         else:
             joined.append(piece)
+    # As of nearly all: nothing was joined, and nothing left out.
+    if len(joined) == len(message.content):
+        return shared_key(message)
     return shared_key(Message(message.role, tuple(joined)))
 
 
 def _digest_key(*texts: str) -> str:
     """Returns a hash of several texts, for keys of stored answers."""
-    digest = blake2b(digest_size=16)
+    return _digest_texts(*texts).hexdigest()
+
+
+def _digest_texts(*texts: str, after: blake2b | None = None) -> blake2b:
+    """Returns the digest of several texts, for keys of stored answers. `after`: the digest of those
+    that stand before them."""
+    digest = after.copy() if after else blake2b(digest_size=16)
     for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:%b" % (len(data), data))
-    return digest.hexdigest()
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(encoded))
+        digest.update(encoded)
+    return digest
 
 
 _ANSWERED = msgspec.json.Decoder(Answered)
@@ -262,8 +296,18 @@ class DecodedAnswers:
             self._decoded.move_to_end(number)
             return decoded
         answered = _ANSWERED.decode(data)
-        self._decoded[number] = answered, len(data)
-        self._bytes += len(data)
+        self._add(number, answered, len(data))
+        return answered
+
+    def keep(self, number: int, answered: Answered, size: int) -> None:
+        """Adds an answer that was stored to the cache, if a conversation goes on from it. What its
+        request was asked with is then the same object in the next one, of which much is known.
+        `size`: its bytes as JSON."""
+        if answered.key:
+            self._add(number, answered, size)
+
+    def _add(self, number: int, answered: Answered, size: int) -> None:
+        self._decoded[number] = answered, size
+        self._bytes += size
         while self._bytes > self._most:
             self._bytes -= self._decoded.popitem(last=False)[1][1]
-        return answered

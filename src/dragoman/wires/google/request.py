@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from operator import is_
+from typing import Any
 
 import msgspec
 
 from dragoman.codec.dump_with_history import dump_tools_with_history
 from dragoman.codec.fit_ids import invert_names
-from dragoman.codec.json_values import if_list, if_object, read_extra_fields
+from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.codec.serving import Route
 from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError
@@ -230,11 +232,29 @@ def _take_continuation(sending: RequestDump[Quirks]) -> tuple[RequestDump[Quirks
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:
-    """Returns a client's Gemini request body as it is. Its name of the model stands in the path,
-    and may stand in the Gemini body too."""
+    """Returns a client's Gemini request body as it is, but for results that it has twice. Its name
+    of the model stands in the path, and may stand in the Gemini body too."""
     if "model" in body:
         body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
+    contents = if_list(body.get("contents"))
+    sent = [_drop_repeated_results(content) for content in contents]
+    if not all(map(is_, sent, contents)):
+        body = {**body, "contents": sent}
     return HttpRequest(_gemini_path(request, quirks or Quirks()), body=body)
+
+
+def _drop_repeated_results(content: Any) -> Any:
+    """Returns a content of a Gemini body with each result once. Google refuses more results than
+    there were calls, and Gemini CLI sends those of a session that it resumes twice."""
+    once: list[Any] = []
+    results: dict[str, Json] = {}
+    parts = if_list(if_object(content).get("parts"))
+    for part in parts:
+        result = if_object(if_object(part).get("functionResponse"))
+        id_ = if_text(result.get("id"))
+        if not id_ or results.setdefault(id_, result) is result or results[id_] != result:
+            once.append(part)
+    return content if len(once) == len(parts) else {**content, "parts": once}
 
 
 count_field = "totalTokens"

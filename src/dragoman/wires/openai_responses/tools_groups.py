@@ -152,17 +152,17 @@ def _rename_calls(
 def _regroup(tools: Sequence[ToolSpec | ServerTool]) -> Callable[[Event], Event] | None:
     """Returns what makes a call of a function that `_ungroup` put there the call of the client's
     tool; None if it put none there."""
-    known = {
+    by_name = {
         tool.function.name: tool for tool in _list_tools(tools) if isinstance(tool, _GroupedTool)
     }
-    if not known:
+    if not by_name:
         return None
 
     def restore(event: Event) -> Event:
         if not isinstance(event, PartStarted | PartFinished):
             return event
         call = event.part
-        if not isinstance(call, ToolCallPart) or (tool := known.get(call.name)) is None:
+        if not isinstance(call, ToolCallPart) or (tool := by_name.get(call.name)) is None:
             return event
         native = {**(call.native or {}), **(OWN.note(tool.call_fields) or {})}
         part = msgspec.structs.replace(call, name=tool.name, native=native)
