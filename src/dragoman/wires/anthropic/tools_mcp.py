@@ -3,7 +3,7 @@ what of it may be used in a tool, `mcp_toolset`. Here both are one tool."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -38,9 +38,7 @@ def join_servers(
     server. Returns them as they are if servers and tools are not one for one."""
     servers = if_objects(body.get(SERVERS))
     toolsets = [tool for tool in tools if isinstance(tool, ServerTool) and tool.name == TOOLSET]
-    names = [tool.options.get(_NAME) for tool in toolsets]
-    is_simple = all(map(_is_simple, servers))
-    if not servers or not is_simple or names != [server.get("name") for server in servers]:
+    if not servers or not _are_paired(toolsets, servers):
         return tools
     del body[SERVERS]
     joined = {
@@ -50,9 +48,14 @@ def join_servers(
     return tuple([joined.get(id(tool), tool) for tool in tools])
 
 
-def _is_simple(server: JsonMap) -> bool:
-    """True if a server has an address and nothing that a joined tool has no room for."""
-    return server.get("type") == "url" and server.keys() <= {"type", "name", *_OF_SERVER}
+def _are_paired(toolsets: Sequence[ServerTool], servers: Sequence[JsonMap]) -> bool:
+    """True if toolsets and servers are one for one, and no server holds what a joined tool has no
+    room for."""
+    simple = {"type", "name", *_OF_SERVER}
+    names = [server.get("name") for server in servers]
+    return [tool.options.get(_NAME) for tool in toolsets] == names and all(
+        server.get("type") == "url" and server.keys() <= simple for server in servers
+    )
 
 
 def _join(options: JsonMap, server: JsonMap) -> Json:
