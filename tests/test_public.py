@@ -95,7 +95,7 @@ MADE_BY_DECODING = re.compile(
 """Where structs stand that are never shown: those of stored files and of the wires' fast paths."""
 NAMED_ONLY = {
     "cli.templates.Template",
-    "codec.agent_card.Abilities", "codec.agent_card.AgentCard", "codec.agent_card.Skill",
+    "codec.background.BackgroundForm", "codec.agent_card.Abilities", "codec.agent_card.AgentCard", "codec.agent_card.Skill",
     "event._TimedEvent",  # what stands before its field is of its subclasses
     "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.schema_dialect.JsonDialect", "codec.outgoing_conversation.Outgoing", "hooks.Hooks",
         "limits.Limits", "limits.Spent", "mcp.options.OAuth", "mcp.options.Options", "message.Usage",

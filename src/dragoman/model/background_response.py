@@ -37,12 +37,12 @@ _STOP_SECONDS = 2.0
 """Seconds that a call which is left waits at most until the provider is told so."""
 
 
-class _State(msgspec.Struct, gc=False):
+class _State(msgspec.Struct, frozen=True, gc=False):
     id: str = ""
     status: str = ""
 
 
-class _Frame(msgspec.Struct, gc=False):
+class _Frame(msgspec.Struct, frozen=True, gc=False):
     type: str | None = None
     event_type: str | None = None
     sequence_number: int | None = None
