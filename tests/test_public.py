@@ -108,7 +108,7 @@ NAMED_ONLY = {
     "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.items.OutgoingItems", "wires.openai_responses.tools.CallItemType",
     "wires.chat.dialect.ChatDialect", "wires.chat.record.DialectRecord", "wires.chat.record.OutgoingChat", "wires.mistral.dialect.MistralChat", "wires.openai_chat.dialect.OpenAIChat",
-    *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "chat", "cohere", "google", "google_interactions", "mistral", "ollama", "openai_chat", "openai_responses")),
+    *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "chat", "cohere", "google", "bedrock_converse", "google_interactions", "mistral", "ollama", "openai_chat", "openai_responses")),
 }  # fmt: skip
 """Values whose fields have no order that anybody would know."""
 

@@ -25,6 +25,7 @@ TYPED = {
     "vertex-anthropic",
     "bedrock-anthropic",
     "azure-anthropic",
+    "bedrock",
     "fireworks",
     "bedrock-openai",
     "lmstudio",

@@ -29,6 +29,7 @@ NAMES: Mapping[str, str] = {
     "openai_responses": "openai-responses",
     **{name: name for name in ("anthropic", "google", "mistral", "ollama", "cohere")},
     "google_interactions": "google-interactions",
+    "bedrock_converse": "bedrock",
 }
 """Wire → the provider whose own API it is."""
 _PNG, _URL = b"\x89PNG\r\n\x1a\n", "https://host.test/a"
@@ -123,6 +124,17 @@ _OWN: Mapping[str, Mapping[str, tuple[Message, ...]]] = {
             Message.model(
                 ToolCallPart("s1", "google_search", {"queries": ["x"]}, run_by="provider", native={"google_interactions": {"search_type": "web_search"}}),
                 ToolResultPart("s1", "google_search", [], run_by="provider", native={"google_interactions": {"signature": "x"}}),
+                "So.",
+            ),
+        ),
+    },
+    "bedrock_converse": {
+        "signed thinking": _thinking({"bedrock_converse": {"signature": "x"}}),
+        "server tools": (
+            Message.user("?"),
+            Message.model(
+                ToolCallPart("s1", "nova_grounding", run_by="provider", native={"bedrock_converse": {"type": "server_tool_use"}}),
+                ToolResultPart("s1", "nova_grounding", None, run_by="provider", native={"bedrock_converse": {"type": "nova_grounding_result"}}),
                 "So.",
             ),
         ),

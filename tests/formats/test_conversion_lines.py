@@ -26,6 +26,7 @@ LINES: dict[str, Any] = {
     "google": {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}], "systemInstruction": {"parts": [{"text": "Be brief."}]}},
     "openai_responses": {"input": "Hi.", "instructions": "Be brief."},
     "google_interactions": {"input": "Hi.", "system_instruction": "Be brief."},
+    "bedrock_converse": {"messages": [{"role": "user", "content": [{"text": "Hi."}]}], "system": [{"text": "Be brief."}], "inferenceConfig": {"maxTokens": 5}},
     "sharegpt": {"id": 1, "conversations": [{"from": "human", "value": "Hi."}], "system": "Be brief."},
     "openai_agents": [TEXT, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "provider_data": {}}],
     "dragoman": [{"v": 2, "role": "user", "content": [{"type": "text", "text": "Hi."}]}],
@@ -51,6 +52,7 @@ def test_each_line_is_read_in_its_format(tmp_path: Path) -> None:
     }
     assert briefed == {
         "anthropic",
+        "bedrock_converse",
         "google",
         "google_interactions",
         "openai_responses",

@@ -42,6 +42,10 @@ MESSAGES: Mapping[str, Any] = {
     "openai_responses": [TEXT, {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}],
     "ollama": [TEXT, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "look", "arguments": {}}}]}],
     "cohere": [TEXT, {"role": "assistant", "tool_plan": "I look.", "tool_calls": [{**CHAT_CALL["tool_calls"][0], "id": "look_0"}]}],
+    "bedrock_converse": [
+        {"role": "user", "content": [{"text": "Hi."}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "look", "input": {}}}]},
+    ],
     "google_interactions": [
         {"type": "user_input", "content": [{"type": "text", "text": "Hi."}]},
         {"type": "function_call", "id": "c", "name": "look", "arguments": {}},

@@ -84,7 +84,7 @@ def test_what_is_said_survives_of_all_kinds(then: str) -> None:
             assert broken(messages, first, then) == [], kind
 
 
-@pytest.mark.parametrize("first", FOLDERS)
+@pytest.mark.parametrize("first", [name for name, folders in FOLDERS.items() if folders])
 def test_what_was_recorded_survives(first: str) -> None:
     seen = 0
     for id_, messages in recorded(first):

@@ -35,6 +35,8 @@ FOLDERS = {
     "mistral": ("mistral",),
     "ollama": ("ollama_native",),
     "cohere": ("cohere",),
+    "google_interactions": ("google_interactions",),
+    "bedrock_converse": (),
 }
 CHATS = {"chat", "messages", "generate", "responses"}
 LARGEST = 100_000

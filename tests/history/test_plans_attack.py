@@ -165,7 +165,7 @@ def test_losses_are_the_differences_of_many(target: str, messages: list[Message]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", FOLDERS)
+@pytest.mark.parametrize("first", [name for name, folders in FOLDERS.items() if folders])
 def test_losses_are_the_differences_of_what_was_recorded(first: str) -> None:
     seen = 0
     for name, messages in recorded(first, every=7):

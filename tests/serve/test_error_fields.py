@@ -129,6 +129,14 @@ SETTINGS: Mapping[str, tuple[str, dict[str, Any], str]] = {
         {"model": "a", "input": "Hi.", "generation_config": {"seed": "x"}},
         "generation_config.seed",
     ),
+    "bedrock": (
+        "/model/a/converse",
+        {
+            "messages": [{"role": "user", "content": [{"text": "Hi"}]}],
+            "inferenceConfig": {"maxTokens": "x"},
+        },
+        "inferenceConfig.maxTokens",
+    ),
     "mistral": (
         "/mistral/v1/chat/completions",
         {"model": "a", "messages": HI, "random_seed": {}},
@@ -145,6 +153,7 @@ WORDS: Mapping[str, tuple[str, dict[str, Any], str]] = {
         {"model": "a", "input": [{"role": "x"}]},
         "input[0].type",
     ),
+    "bedrock": ("/model/a/converse", {"messages": [{"role": "x"}]}, "messages[0].role"),
     "mistral": (
         "/mistral/v1/chat/completions",
         {"model": "a", "messages": [{"role": "x"}]},
@@ -247,7 +256,7 @@ async def test_numbers_are_read_in_each_form_that_gemini_takes(config: dict[str,
     assert model.bodies[0]["top_k"] == 40
 
 
-@pytest.mark.parametrize("wire", wires.names("model"))
+@pytest.mark.parametrize("wire", [name for name in wires.names("model") if FOLDERS[name]])
 def test_bodies_that_were_recorded_are_of_those_types(wire: str) -> None:
     """Of each wire, as far as its provider took them."""
     if not FOLDER.is_dir():

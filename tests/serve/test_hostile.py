@@ -62,6 +62,11 @@ RICH: dict[str, list[dict[str, Any]]] = {
         {"type": "user_input", "content": [{"type": "text", "text": "Hi."}, {"type": "image", "mime_type": "image/png", "data": "iVBORw0KGgo="}]},
         {"type": "thought", "signature": "c2ln"}, {"type": "function_call", "id": "c1", "name": "look", "arguments": {"at": "home"}},
         {"type": "function_result", "call_id": "c1", "name": "look", "result": "done"}]}],
+    "bedrock_converse": [{"system": [{"text": "Be brief."}], "toolConfig": {"tools": [{"toolSpec": {"name": "look", "inputSchema": {"json": WEATHER}}}], "toolChoice": {"any": {}}},
+        "inferenceConfig": {"maxTokens": 9, "temperature": 1}, "messages": [
+        {"role": "user", "content": [{"text": "Hi."}, {"image": {"format": "png", "source": {"bytes": "iVBORw0KGgo="}}}]},
+        {"role": "assistant", "content": [{"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}, {"toolUse": {"toolUseId": "c1", "name": "look", "input": {"at": "home"}}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "done"}]}}]}]}],
 }  # fmt: skip
 SECRETS = (b"upstream-key", b"in-the-system-text", b"Traceback", b"/dragoman/")
 

@@ -15,6 +15,7 @@ from typing_extensions import get_type_hints
 from dragoman import wires
 from dragoman.codec.allow_list import parse_kinds
 from dragoman.wires.serving import get_serving
+from support.rules.bedrock_converse import service
 from support.sdk_fields import Fields, kinds_of
 
 __all__ = ["REFUSED", "allow_list", "kinds"]
@@ -111,6 +112,14 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
         "TextResponseFormat.schema_",
         "VideoResponseFormat.gcs_uri",
     ),
+    "bedrock_converse": (
+        "request.modelId",  # it stands in the path
+        "request.guardrailConfig",
+        "request.projectIdentifier",
+        "request.promptVariables",
+        "S3Location",
+        "ToolReference.serverName",
+    ),
     "mistral": (
         "request.guardrails",
         "CustomConnector",
@@ -186,6 +195,7 @@ FunctionResultStep: signature
 UserInputStep: content=FunctionResultStep
 TextResponseFormat: schema
 """,
+    "bedrock_converse": "",
     "mistral": """
 ToolCall: type
 """,
@@ -416,8 +426,31 @@ def kinds(wire: str) -> dict[str, Fields]:
 
 @cache
 def _library(wire: str) -> Mapping[str, Fields]:
+    if wire == "bedrock_converse":
+        return _of_shapes()
     root, renamed = _ROOTS[wire]()
     return kinds_of(root, renamed)
+
+
+def _of_shapes() -> Mapping[str, Fields]:
+    """The fields of the shapes that botocore's model has of a request to Converse."""
+    found: dict[str, Fields] = {}
+    waiting: list[tuple[str, Any]] = [
+        ("request", service().operation_model("Converse").input_shape)
+    ]
+    while waiting:
+        name, shape = waiting.pop()
+        if name in found:
+            continue
+        inner: dict[str, tuple[str, ...]] = {}
+        found[name] = Fields("", frozenset(), False, inner)
+        for field, member in shape.members.items():
+            while member.type_name == "list":
+                member = member.member
+            is_open = member.type_name != "structure" or member.is_document_type
+            inner[field] = () if is_open else (member.name,)
+            waiting += [] if is_open else [(member.name, member)]
+    return found
 
 
 def _anthropic() -> Any:

@@ -125,6 +125,7 @@ CARRIED: Mapping[str, frozenset[str]] = {
     "ollama": _CALLS,
     "cohere": _CALLS,
     "google_interactions": _CALLS,
+    "bedrock_converse": _CALLS,
     "ag_ui": frozenset(KINDS),
     "a2a": frozenset(KINDS),
     "ai_sdk": frozenset(KINDS) - _MARKS,

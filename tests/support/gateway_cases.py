@@ -24,6 +24,7 @@ SIGNED: Mapping[str, Mapping[str, Any]] = {
     "anthropic": {"signature": "c2lnbmVk+/="},
     "google": {"thoughtSignature": "c2lnbmVk+/="},
     "openai_responses": {"id": "rs_1", "encrypted_content": "c2lnbmVk+/="},
+    "bedrock_converse": {"signature": "c2lnbmVk+/="},
 }
 """Wire → how its providers sign thinking."""
 _USAGE = Usage(input_tokens=20, output_tokens=9, total_tokens=29)
@@ -81,6 +82,7 @@ _WORDS: Mapping[str, Mapping[FinishReason, FinishReason]] = {
         FinishReason.refusal: FinishReason.stop,
         FinishReason.content_filter: FinishReason.length,
     },
+    "bedrock_converse": {FinishReason.refusal: FinishReason.content_filter},
 }
 """The table of losses: wire of the client → the reason to stop that stands for one for which it has
 no word."""

@@ -388,6 +388,31 @@ NATIVE: dict[str, list[Any]] = {
             {"type": "user_input", "content": [{"type": "text", "text": "So?"}]},
         ]},
     ],
+    "bedrock_converse": [
+        {"system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}], "messages": [
+            {"role": "user", "content": [
+                {"text": "See"}, {"image": {"format": "png", "source": {"bytes": _IMAGE}}},
+                {"document": {"format": "pdf", "name": "a report", "source": {"s3Location": {"uri": "s3://bucket/a.pdf"}}}},
+            ]},
+            {"role": "assistant", "content": [
+                {"reasoningContent": {"reasoningText": {"text": "Secret hm.", "signature": "signature-foreign-bedrock"}}},
+                {"reasoningContent": {"redactedContent": "c2lnbmF0dXJlLTItZm9yZWlnbg=="}},
+                {"text": "I look."},
+                {"toolUse": {"toolUseId": "tooluse_1", "name": "look", "input": {"at": "home"}}},
+                {"toolUse": {"toolUseId": "tooluse_2", "name": "hear", "input": {}}},
+            ]},
+            {"role": "user", "content": [
+                {"toolResult": {"toolUseId": "tooluse_1", "content": [{"text": "a cat"}, {"image": {"format": "png", "source": {"bytes": _IMAGE}}}]}},
+                {"toolResult": {"toolUseId": "tooluse_2", "content": [{"json": {"deaf": True}}], "status": "error"}},
+                {"cachePoint": {"type": "default", "ttl": "1h"}},
+            ]},
+            {"role": "assistant", "content": [{"citationsContent": {
+                "content": [{"text": "A cat."}],
+                "citations": [{"title": "t", "sourceContent": [{"text": "cat"}], "location": {"web": {"url": "https://host.test", "domain": "host.test"}}}],
+            }}]},
+            {"role": "user", "content": [{"text": "So?"}]},
+        ]},
+    ],
 }  # fmt: skip
 
 

@@ -34,6 +34,10 @@ ASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "mistral": ("/mistral/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi."}]}),
     "cohere": ("/v2/chat", {"messages": [{"role": "user", "content": "Hi."}]}),
     "google_interactions": ("/v1beta/interactions", {"input": "Hi."}),
+    "bedrock_converse": (
+        "/model/m/converse",
+        {"messages": [{"role": "user", "content": [{"text": "Hi."}]}]},
+    ),
 }
 """Wire → path and body of a chat, without model and stream."""
 
@@ -103,6 +107,8 @@ def asking(wire: str, *, stream: bool) -> tuple[str, dict[str, Any]]:
         return path.replace(
             "generateContent", "streamGenerateContent?alt=sse"
         ) if stream else path, body
+    if wire == "bedrock_converse":
+        return f"{path}-stream" if stream else path, body
     return path, {"model": "m", "stream": stream, **body}
 
 

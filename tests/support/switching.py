@@ -55,6 +55,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "ollama": ("ollama_native",),
     "cohere": ("cohere",),
     "google_interactions": ("google_interactions",),
+    "bedrock_converse": (),
 }
 """Wire → folders of recorded traffic."""
 
@@ -85,7 +86,8 @@ def answered(messages: Sequence[Message]) -> list[Message]:
             *messages,
             Message.user(*(ToolResultPart(call.id, call.name, "done") for call in calls)),
         ]
-    return [*messages, Message.user("And now?")]
+    again = any("And now?" in message.text for message in messages)
+    return [*messages, Message.user("And then?" if again else "And now?")]
 
 
 def recorded(wire: str, every: int = 1) -> Iterator[tuple[str, list[Message]]]:

@@ -32,6 +32,7 @@ CITING = (
     "mistral",
     "cohere",
     "google_interactions",
+    "bedrock_converse",
 )
 """Wires whose responses have a place for sources."""
 READING = tuple(name for name in CITING if name != "mistral")

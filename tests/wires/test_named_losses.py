@@ -55,6 +55,7 @@ INSIDE = ("openai_chat", "mistral", "cohere", "ollama")
 """Wires that have a tool's fields within its `function`."""
 OPTIONS: dict[str, dict[str, Any]] = {
     "anthropic": {"metadata": {"user_id": "u"}, "service_tier": "standard_only"},
+    "bedrock_converse": {"requestMetadata": {"a": "b"}, "serviceTier": {"type": "flex"}},
     "cohere": {"safety_mode": "STRICT", "raw_prompting": True},
     "google": {"safetySettings": [{"category": "x"}], "generationConfig": {"candidateCount": 2}},
     "google_interactions": {"labels": {"a": "b"}, "service_tier": "flex"},
@@ -344,6 +345,8 @@ def read_there(request: ModelRequest, target: str) -> ModelRequest:
     written = write(request.messages, find_target(TARGETS[target], around), fields=False)
     body = without_placeholders(json.loads(json.dumps(written.payload)))
     path = f"/models/m:{'streamGenerateContent?alt=sse' if request.stream else 'generateContent'}"
+    if WIRES[target] == "bedrock_converse":
+        path = f"/model/m/{'converse-stream' if request.stream else 'converse'}"
     return wires.get(WIRES[target]).load_request(body, path=path)
 
 

@@ -1,4 +1,4 @@
-"""All eleven wires have the same rooms, and in each room the same names: who knows one finds any job
+"""All twelve wires have the same rooms, and in each room the same names: who knows one finds any job
 in another.
 
 Six rooms are those of every wire. Wires of models have rooms for requests, wires of protocols one
@@ -24,7 +24,15 @@ FAMILY = "chat"
 MESSAGES = "ai_sdk_messages"
 """Messages of a protocol and of formats that keep to it; no wire."""
 DIALECTS = ("openai_chat", "mistral")
-ALONE = ("openai_responses", "anthropic", "google", "ollama", "cohere", "google_interactions")
+ALONE = (
+    "openai_responses",
+    "anthropic",
+    "google",
+    "ollama",
+    "cohere",
+    "google_interactions",
+    "bedrock_converse",
+)
 WIRES = (*DIALECTS, *ALONE)
 PROTOCOLS = wires.names("protocol")
 
@@ -44,6 +52,7 @@ FURTHER: dict[str, set[str]] = {
     "ollama": {"embeddings", "generate"},
     "cohere": {"citations", "embeddings"},
     "google_interactions": {"citations", "steps"},
+    "bedrock_converse": {"citations"},
     FAMILY: {"citations", "embeddings", "images", "dialect", "record", "speech", "transcription"},
     "ag_ui": AGENT_ROOMS | {"events"},
     "a2a": AGENT_ROOMS | {"version03", "tasks"},
@@ -122,7 +131,7 @@ def test_every_built_in_wire_is_held_to_its_rooms() -> None:
     assert set(WIRES) == {name for name in wires.names("model") if (FOLDER / name).is_dir()}
     folders = {file.parent.name for file in FOLDER.glob("*/__init__.py")}
     assert folders == {*WIRES, FAMILY, MESSAGES, *PROTOCOLS}
-    assert len([*WIRES, *PROTOCOLS]) == 11
+    assert len([*WIRES, *PROTOCOLS]) == 12
 
 
 @pytest.mark.parametrize("package", [*ALONE, FAMILY])

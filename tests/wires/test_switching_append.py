@@ -105,6 +105,10 @@ def dumped(wire: str, messages: list[Message], target: Origin | None) -> dict[st
     if isinstance(payload, list):
         return {"list": payload}
     (name,) = payload.keys() & {"messages", "contents", "input"}
+    if wire == "bedrock_converse":  # messages of one side are joined; the blocks stand in order
+        messages = payload.pop(name)
+        blocks = [[message["role"], block] for message in messages for block in message["content"]]
+        return {"list": blocks, **payload}
     return {"list": payload.pop(name), **payload}
 
 

@@ -47,6 +47,7 @@ CARRIED = {
     "openai_chat": {"strict"},
     "mistral": {"strict"},
     "google_interactions": {"defer_loading"},
+    "bedrock_converse": {"strict"},
 }
 """What of `FIELDS` each wire has for a closed schema, beside a tool that searches."""
 
@@ -57,7 +58,12 @@ def body_of(*tools: dict[str, Any]) -> dict[str, Any]:
 
 def flat(tool: dict[str, Any]) -> dict[str, Any]:
     """A tool's fields, wherever the API has them."""
-    return {**tool, **tool.get("function", {})}
+    return {**tool, **tool.get("function", {}), **tool.get("toolSpec", {})}
+
+
+def listed(body: Any) -> Any:
+    """The tools of a body, wherever the API has them."""
+    return body.get("tools") or body.get("toolConfig", {}).get("tools")
 
 
 def told(losses: list[Loss] | tuple[Loss, ...]) -> set[str]:
@@ -69,7 +75,7 @@ def test_each_field_is_carried_or_told(to: str) -> None:
     body = body_of({"name": "f", "input_schema": CLOSED, **FIELDS}, SEARCH)
     converted = convert(body, to, whole=True)
     carried = CARRIED.get(to, set())
-    tools = converted.payload["tools"]
+    tools = listed(converted.payload)
     function = flat(tools[0].get("functionDeclarations", [tools[0]])[0])
     assert {name for name in FIELDS if function.get(name)} == carried
     assert {name: function[name] for name in carried} == {name: FIELDS[name] for name in carried}
@@ -175,7 +181,7 @@ def test_what_comes_back_differs_only_in_what_was_named(
     original = wires.get(source).dump_request(request)
 
     def fields(body: dict[str, Any]) -> dict[str, Any]:
-        tool = body["tools"][0]
+        tool = listed(body)[0]
         found = flat(tool.get("functionDeclarations", [tool])[0])
         silent = {"strict": False, "allowed_callers": ["direct"]}
         return {
@@ -214,7 +220,7 @@ def test_recorded_tools_lose_nothing_untold_on_any_other_wire() -> None:
         for to in MODELS:
             losses: list[Loss] = []
             request = ModelRequest("m", (Message.user("hi"),), tools)
-            sent = json.dumps(wires.get(to).dump_request(request, losses=losses).get("tools"))
+            sent = json.dumps(listed(wires.get(to).dump_request(request, losses=losses)))
             for name in ("strict", "defer_loading"):
                 if any(_says(tool, name) for tool in body["tools"]) and source != to:
                     assert f'"{name}": true' in sent or name in told(losses), (path.name, to)

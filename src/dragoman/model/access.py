@@ -228,7 +228,7 @@ class Access:
             DragomanError: as `Transport.send`, also from where the credentials are checked.
         """
         key = route.key if route is not None else None
-        sent_request = self._authorize_request(request, await self._load_credentials(key))
+        sent_request = await self._authorize_request(request, await self._load_credentials(key))
         response = await self._transport.send(sent_request)
         if response.status == 401:
             sent_request, response = await self._send_renewed(request, sent_request, response)
@@ -245,7 +245,7 @@ class Access:
         if self._grant is not None and self._grant.headers.items() <= sent_request.headers.items():
             self._grant = None
         try:
-            renewed_request = self._authorize_request(request, await self._load_credentials())
+            renewed_request = await self._authorize_request(request, await self._load_credentials())
         except BaseException:
             await response.close()
             raise
@@ -310,7 +310,9 @@ class Access:
             request_secrets,
         )
 
-    def _authorize_request(self, request: HttpRequest, credentials: _Credentials) -> HttpRequest:
+    async def _authorize_request(
+        self, request: HttpRequest, credentials: _Credentials
+    ) -> HttpRequest:
         """Returns the request with the provider's headers, signed if the credentials sign
         requests."""
         request = msgspec.structs.replace(
@@ -320,7 +322,8 @@ class Access:
             if request.body is not None and not isinstance(request.body, bytes):
                 # A signature covers the bytes that are sent, so they are made here and never again.
                 request = msgspec.structs.replace(request, body=msgspec.json.encode(request.body))
-            signature = credentials.sign(request, self._clock())
+            # Credentials may have to be renewed first, which blocks.
+            signature = await anyio.to_thread.run_sync(credentials.sign, request, self._clock())
             request = msgspec.structs.replace(request, headers={**request.headers, **signature})
         self._carried.append(HttpRequest(request.path, request.headers))
         return request
@@ -398,7 +401,7 @@ class Access:
                 request = next(flow)
                 while True:
                     if credentials is not None:
-                        request = self._authorize_request(request, credentials)
+                        request = await self._authorize_request(request, credentials)
                     response = await self._transport.send(request)
                     try:
                         answer = AuthResponse(response.status, await read_all(response))

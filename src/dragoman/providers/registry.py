@@ -49,6 +49,7 @@ _NAMES = (
     "xai",
     "ollama",
     "cohere",
+    "bedrock",
     "cerebras",
     "fireworks",
     "perplexity",

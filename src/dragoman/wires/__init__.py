@@ -64,6 +64,7 @@ _MODELS = (
     "ollama",
     "cohere",
     "google_interactions",
+    "bedrock_converse",
 )
 _PROTOCOLS: tuple[str, ...] = ("ag_ui", "a2a", "ai_sdk")
 _CLIENTS = ("ag_ui", "a2a")
