@@ -22,7 +22,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 
-__all__ = ["COMMON", "ServerTools", "fit_server_tools", "read_server_tools"]
+__all__ = ["COMMON", "ServerTools", "fit_server_tools", "read_server_tools", "read_tool"]
 
 
 class ServerTools(NamedTuple):
@@ -36,6 +36,8 @@ class ServerTools(NamedTuple):
     object; `0` stands for a list of one."""
     usual: Mapping[str, JsonMap] = {}
     """Common name of a tool → what the API takes for options that are not there."""
+    models: str = ""
+    """What stands in the names of the models that have them; empty: all have them."""
 
 
 class _CommonTool(NamedTuple):
@@ -108,11 +110,14 @@ _SILENT: JsonMap = {"container": {"type": "auto"}, "approval": "never"}
 """Field → the value that asks for what APIs without it do."""
 _WITHIN: Mapping[str, JsonMap] = {"user_location": {"type": "approximate"}}
 """Option → what each API wants in it besides."""
+_ALLOWED = "allowed_tools"
 _LONGEST_NAME = 100
 """Characters of a tool's or option's name in a loss."""
-_SPELLED, _USUAL = "tool", "usual"
-"""In the notes: the name that the API has for a tool, where that is not the common one; and the
-options that were not there."""
+_MOST_LOSSES = 100
+"""Of a request's tools."""
+_SPELLED, _USUAL, _OWN_OPTIONS = "tool", "usual", "own_options"
+"""In the notes: the name that the API has for a tool, where that is not the common one; the options
+that were not there; and whether the options are as the API has them."""
 
 
 def read_server_tools(request: ModelRequest, wire: str, api: ServerTools) -> ModelRequest:
@@ -120,23 +125,26 @@ def read_server_tools(request: ModelRequest, wire: str, api: ServerTools) -> Mod
     names."""
     if not any(isinstance(tool, ServerTool) for tool in request.tools):
         return request
-    wire_native = WireNative(wire)
-    tools = [_read_tool(tool, wire_native, api) for tool in request.tools]
-    return request.replace(tools=tuple(tools))
+    return request.replace(tools=tuple([read_tool(tool, wire, api) for tool in request.tools]))
 
 
-def _read_tool(
-    tool: ToolSpec | ServerTool, wire_native: WireNative, api: ServerTools
-) -> ToolSpec | ServerTool:
+def read_tool(tool: ToolSpec | ServerTool, wire: str, api: ServerTools) -> ToolSpec | ServerTool:
+    """Returns a tool that a wire has just read, under its common name if its provider runs it."""
     if isinstance(tool, ToolSpec):
         return tool
+    wire_native = WireNative(wire)
     name = api.names.get(tool.name)
     native = tool.native or wire_native.note(mark=True)
     if name is None:
         return replace(tool, native=native)
     if name != tool.name:
         native = wire_native.with_form(native, **{_SPELLED: tool.name})
-    options = _rename_options(tool.options, api.options.get(name, {}))
+    paths = api.options.get(name, {})
+    options = _rename_options(tool.options, paths)
+    if _place_options(options, paths) != tool.options:
+        # It would not go back as it came.
+        native = wire_native.with_form(native, **{_OWN_OPTIONS: True})
+        options = dict(tool.options)
     usual = {key: entry for key, entry in api.usual.get(name, {}).items() if key not in options}
     if usual:
         native = wire_native.with_form(native, **{_USUAL: usual})
@@ -166,7 +174,9 @@ def fit_server_tools(
     """
     if not any(isinstance(tool, ServerTool) for tool in request.tools):
         return request
+    api = _select_tools(api, request.model)
     wire_native = WireNative(wire)
+    found: list[Loss] = []
     functions = {tool.name for tool in request.tools if isinstance(tool, ToolSpec)}
     tools: list[ToolSpec | ServerTool] = []
     moved: set[str] = set()
@@ -175,20 +185,29 @@ def fit_server_tools(
             tools.append(tool)
             continue
         fitted, lost = _fit_tool(tool, wire_native, wire, api)
-        losses += lost
+        found += lost
         if isinstance(fitted, ToolSpec):
             # The caller's own function of that name is the tool.
             if fitted.name not in functions:
                 tools.append(fitted)
+                functions.add(fitted.name)
             continue
         if fitted is not None:
             tools.append(fitted)
         if not wire_native.is_ours(tool.native) and (fitted is None or tool.native):
             moved |= {tool.name, _find_spelled(tool)}
+    losses += found[:_MOST_LOSSES]
     if not moved and all(map(is_, tools, request.tools)):
         return request
     settings = _fit_choice(request.settings, moved, tools, losses)
     return request.replace(tools=tuple(tools), settings=settings)
+
+
+def _select_tools(api: ServerTools, model: str) -> ServerTools:
+    """Returns the tools of an API that a model has: one without them has none of a common name."""
+    if api.models in model:
+        return api
+    return api._replace(names={name: name for name in api.names})
 
 
 def _fit_choice(
@@ -218,19 +237,15 @@ def _fit_tool(
     common = COMMON.get(tool.name, _CommonTool())
     if not owner and not api.names and common.function is None:
         return tool, []
-    writable = paths if owner else {*paths, *(tool.options.keys() - {*common.options})}
+    options, writable = _select_options(tool, owner, common, paths)
     lost = {
         option: setting
-        for option, setting in tool.options.items()
-        if option not in writable and setting not in (None, [], {}, _SILENT.get(option))
+        for option, setting in options.items()
+        if option not in writable and not _is_silent(option, setting, common)
     }
     why = _explain_absence(tool, owner, api, lost)
     if why is not None and common.function is not None:
-        native = {
-            key: read_extra_fields(if_object(entry), "type")
-            for key, entry in (tool.native or {}).items()
-        }
-        return replace(common.function, native=native or None), []
+        return _make_function(common.function, tool), []
     if why is not None:
         return None, [Loss(None, None, Lost.tool, why, _find_spelled(tool))]
     which = f"tools.{_find_spelled(tool)}"
@@ -238,15 +253,51 @@ def _fit_tool(
     losses = [
         Loss(None, None, Lost.option, why, f"{which}.{option[:_LONGEST_NAME]}") for option in lost
     ]
-    writable_options = {
-        option: setting for option, setting in tool.options.items() if option in writable
+    sent = {option: options[option] for option in options if option in writable}
+    for option in _WITHIN.keys() & sent.keys():
+        if isinstance(sent[option], dict):
+            sent[option] = {**_WITHIN[option], **sent[option]}
+    return replace(tool, options=_place_options(sent, paths)), losses
+
+
+def _select_options(
+    tool: ServerTool, owner: str, common: _CommonTool, paths: Mapping[str, str]
+) -> tuple[JsonMap, Collection[str]]:
+    """Returns the options of a tool that say anything, and which of them the API has. The options
+    of a caller's tool (no `owner`) without a common name are the API's own."""
+    if not owner:
+        return tool.options, paths.keys() | (tool.options.keys() - {*common.options})
+    options = {option: setting for option, setting in tool.options.items() if setting is not None}
+    allowed = options.get(_ALLOWED, [])
+    if not isinstance(allowed, list) or not all(isinstance(name, str) for name in if_list(allowed)):
+        # No other API can be told it, unless it is a list of names.
+        return options, paths.keys() - {_ALLOWED}
+    return options, paths.keys()
+
+
+def _make_function(function: ToolSpec, tool: ServerTool) -> ToolSpec:
+    """Returns the function in the place of a tool, with the tool's own fields but for its type."""
+    native = {
+        key: read_extra_fields(if_object(entry), "type")
+        for key, entry in (tool.native or {}).items()
     }
-    return replace(tool, options=_place_options(writable_options, paths)), losses
+    return replace(function, native=native or None)
+
+
+def _is_silent(option: str, setting: object, common: _CommonTool) -> bool:
+    """True if an option asks for nothing but what APIs without it do. An empty list of what is
+    allowed does ask."""
+    if setting in ([], {}):
+        return option not in common.binding
+    return setting is None or setting == _SILENT.get(option)
 
 
 def _restore_tool(tool: ServerTool, wire_native: WireNative, api: ServerTools) -> ServerTool:
     """Returns a tool of the wire's own as it was read."""
-    form, paths = wire_native.form(tool.native), api.options.get(tool.name, {})
+    form = wire_native.form(tool.native)
+    paths: Mapping[str, str] = {}
+    if _OWN_OPTIONS not in form:
+        paths = api.options.get(tool.name, paths)
     usual = if_object(form.get(_USUAL))
     if _SPELLED not in form and not usual and not paths.keys() & tool.options.keys():
         return tool
@@ -266,8 +317,10 @@ def _explain_absence(tool: ServerTool, owner: str, api: ServerTools, lost: JsonM
         lost: what it says that the API has no field for.
     """
     common = COMMON.get(tool.name)
+    if common is None and owner:
+        return f"it is a tool of {owner}"
     if common is None:
-        return f"it is a tool of {owner}" if owner else None
+        return None
     if tool.name not in api.names.values():
         return "the API has no such tool"
     unbound = [f"the API has no field for {option}" for option in common.binding if option in lost]
@@ -299,10 +352,10 @@ def _place_options(options: JsonMap, paths: Mapping[str, str]) -> Json:
     for option, setting in options.items():
         *outer, name = paths.get(option, option).split(".")
         field: Any = {name: setting}
-        if option in _WITHIN and isinstance(setting, dict):
-            field = {name: {**_WITHIN[option], **if_object(setting)}}
         for step in reversed(outer):
-            field = [field] if step == "0" else {step: field}
+            field = {step: field}
+            if step == "0":
+                field = [field[step]]
         placed = merge_wire_fields(placed, field)
     return placed
 

@@ -129,7 +129,7 @@ def _read_arguments(file: _File, top: JsonMap) -> Json:
     if "settings" in top:
         settings = file.table(("settings",), _SETTINGS)
         if isinstance(settings.get("cache"), bool):
-            settings = {**settings, "cache": "short" if settings["cache"] else None}
+            settings = {**settings, "cache": {True: "short", False: None}[settings["cache"]]}
         arguments["settings"] = file.make(
             ("settings",), lambda: msgspec.convert(settings, Settings)
         )

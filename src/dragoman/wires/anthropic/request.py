@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, cast
 from urllib.parse import quote, unquote
 
+from dragoman import json_bytes
 from dragoman.codec.dump_with_history import dump_tools_with_history
 from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_list, if_object
@@ -135,6 +136,15 @@ def _dump_tool_fields(request: ModelRequest, out: Outgoing[Quirks]) -> Json:
     return {"tools": entries}
 
 
+def _dump_servers(options: JsonMap, addressed: Any) -> Any:
+    """Returns Anthropic's field `mcp_servers` with those of the options, or None. `addressed`: those
+    that the tools name by address, perhaps as JSON."""
+    given = if_list(options.get(SERVERS))
+    if not given or not addressed:
+        return addressed or given or None
+    return [*given, *json_bytes.decode(json_bytes.encode(addressed))]
+
+
 def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
     """Converts the neutral request to path, headers and body, with the beta headers that its
     content needs."""
@@ -160,7 +170,7 @@ def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
         "system": form.get("system"),
         **payload,
         "tools": tools["tools"] if request.tools else [] if "tools" in form else None,
-        SERVERS: [*if_list(options.get(SERVERS)), *tools.get(SERVERS, ())] or None,
+        SERVERS: _dump_servers(options, tools.get(SERVERS)),
         "tool_choice": dump_tool_choice(request.settings, form, out, tools=has_tools),
         "stream": True if request.stream else False if "stream" in form else None,
         **settings,

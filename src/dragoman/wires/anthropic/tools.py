@@ -327,7 +327,8 @@ def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
     if quirks.profile is not None:
         versions |= quirks.profile.server or {}
     block = {"type": versions.get(tool.name, tool.name), **tool.options, **wire_fields}
-    if block["type"] != TOOLSET and OWN.form(tool.native).get("name") != "absent":
+    is_named = "type" in wire_fields or block["type"] != TOOLSET
+    if is_named and OWN.form(tool.native).get("name") != "absent":
         versioned = _VERSIONED.fullmatch(versions.get(tool.name, tool.name))
         if versioned and "type" not in wire_fields:
             block["name"] = versioned[1]

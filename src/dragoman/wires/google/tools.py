@@ -278,7 +278,11 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
         snake: set[str] = set()
         block = to_camel_case(if_object(entry), snake)
         functions = if_list(block.get(_FUNCTIONS))
-        objects = {key: if_object(value) for key, value in block.items() if isinstance(value, dict)}
+        objects = {
+            key: if_object(value)
+            for key, value in block.items()
+            if isinstance(value, dict) and key != _MCP
+        }
         if len(servers := if_objects(block.get(_MCP))) == 1:
             objects[_MCP] = servers[0]
         block_fields = read_extra_fields(block, *objects, *([_FUNCTIONS] if functions else []))
