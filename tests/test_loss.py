@@ -44,7 +44,7 @@ CLIP = DataPart(bytes(range(256)), "video/x-acme", "clip.acme")
 def scripted(wire: str, *replies: Any, **how: Any) -> tuple[Agent[Any], ScriptedServer]:
     """An agent of the wire's own provider, and the server that answers it."""
     provider: Provider = msgspec.structs.replace(
-        how.pop("provider", PROVIDERS[wire]), base_url="https://kit.invalid"
+        how.pop("provider", PROVIDERS[wire]), base_url="https://kit.invalid", auth=None
     )
     left = list(replies or ("Done.",))
 
@@ -249,7 +249,7 @@ async def test_decision_15_a_call_comes_back_under_its_own_name_whatever_the_rul
         )
 
     server = ScriptedServer(wires.get(wire), reply, base_url="https://kit.invalid")
-    provider = msgspec.structs.replace(provider, base_url="https://kit.invalid")
+    provider = msgspec.structs.replace(provider, base_url="https://kit.invalid", auth=None)
     result = await Agent(provider, transport=server, api_key="none", tools=[look_up]).send("Look.")
     assert seen == ["Oslo"]
     assert [call.name for message in result.messages for call in message.tool_calls] == [own]

@@ -194,7 +194,10 @@ def test_a_clients_key_goes_nowhere(wire: str, caplog: pytest.LogCaptureFixture)
             for cell in cells(app)
             if cell.wire == wire
             and cell.path
-            == asking(wire, stream=stream)[0].partition("?")[0].replace("/m:", "/{model}:")
+            == asking(wire, stream=stream)[0]
+            .partition("?")[0]
+            .replace("/m:", "/{model}:")
+            .replace("/m/", "/{model}/")
         )
         answer = seen(
             app, cell, OWN, place=cell.keys.index(place), body=asking(wire, stream=stream)[1]

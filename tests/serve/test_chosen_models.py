@@ -43,6 +43,8 @@ async def ask(app: Any, wire: str, name: str, **headers: str) -> tuple[int, str]
     path, body = ASKS[wire]
     if wire == "google":
         path, named = path.replace("/m:", f"/{name}:"), {}
+    elif wire == "bedrock_converse":
+        path, named = path.replace("/m/", f"/{name}/"), {}
     else:
         named = {"model": name, "stream": False}
     got = await exchange(app, "POST", path, {**body, **named}, headers=headers.items())

@@ -12,6 +12,7 @@ import msgspec
 from pages.switching import NAMES
 
 from dragoman import wires
+from dragoman.codec.marks import KEY
 from dragoman.errors import DragomanError
 from dragoman.event import RunError
 from dragoman.fold import fold
@@ -135,7 +136,8 @@ def sealed(messages: Sequence[Message]) -> Iterator[str]:
     for message in messages:
         for native in (message.native, *(piece.native for piece in message.content)):
             if message.role is Role.MODEL:
-                yield from _sealed(native)
+                # Our own mark holds what an approval is asked for: the call, by its id.
+                yield from _sealed({key: native[key] for key in native or () if key != KEY})
 
 
 def _sealed(value: Any) -> Iterator[str]:

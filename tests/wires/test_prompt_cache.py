@@ -9,13 +9,14 @@ import pytest
 
 from dragoman import providers, wires
 from dragoman.message import Message, Origin, TextPart
+from dragoman.providers.anthropic import SIGNERS
 from dragoman.request import ModelRequest, Settings
 
+MARKED = ("openrouter", *SIGNERS)
 ASKED: dict[tuple[str, str], dict[str, Any]] = {
-    ("anthropic", "short"): {"cache_control": {"type": "ephemeral"}},
-    ("anthropic", "long"): {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
-    ("openrouter", "short"): {"cache_control": {"type": "ephemeral"}},
-    ("openrouter", "long"): {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
+    **{(name, "short"): {"cache_control": {"type": "ephemeral"}} for name in MARKED},
+    **{(name, "long"): {"cache_control": {"type": "ephemeral", "ttl": "1h"}} for name in MARKED},
+    ("bedrock-responses", "long"): {"prompt_cache_retention": "24h"},
     ("openai", "long"): {"prompt_cache_retention": "24h"},
     ("azure", "long"): {"prompt_cache_retention": "24h"},
     ("openai-responses", "long"): {"prompt_cache_retention": "24h"},
@@ -50,7 +51,8 @@ def test_what_was_asked_is_read_back_and_goes_to_another_provider(
     wire = wires.get(providers.get(provider).wire)
     request = wire.load_request(body(provider, Settings(cache=cache)))
     assert request.settings.cache == cache
-    assert request.options == {}
+    # Vertex AI wants the version in the body.
+    assert {*request.options} <= {"anthropic_version"}
     assert {**wire.dump_request(request)}.items() >= ASKED[provider, cache].items()
 
 

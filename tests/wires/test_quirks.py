@@ -20,6 +20,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "budgets": TOKENS,
         "profile": None,
         "unsigned_thinking": False,
+        "in_path": False,
         "server_tools": {
             "code_execution": "code_execution_20250825",
             "computer_use": "computer_20251124",

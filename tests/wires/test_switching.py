@@ -107,6 +107,11 @@ def test_what_was_recorded_is_valid_for_every_other(target: str) -> None:
     assert seen > 2000
 
 
+def said(messages: list[Message]) -> list[Any]:
+    """What messages say, but for the name that OpenAI demands of a file without one."""
+    return [fact for *_, fact in facts(messages) if fact[-1] != "file.pdf"]
+
+
 @pytest.mark.parametrize(("first", "then"), PAIRS)
 def test_what_is_lost_is_told_and_what_is_told_is_lost(first: str, then: str) -> None:
     """There and back, through the wires alone: each step tells exactly what the next format does
@@ -117,7 +122,7 @@ def test_what_is_lost_is_told_and_what_is_told_is_lost(first: str, then: str) ->
         again, back, more = hop(there, first)
         assert unexplained(again, back, more) == [], name
         if not losses and not more:
-            assert [fact for *_, fact in facts(back)] == [fact for *_, fact in facts(before)], name
+            assert said(back) == said(before), name
 
 
 @pytest.mark.parametrize(("first", "then"), PAIRS)

@@ -135,7 +135,7 @@ def convert(
 
     \b
     Formats: openai_chat, openai_responses, anthropic, google, google_interactions,
-    mistral, ollama, cohere; ag_ui, a2a, ai_sdk; langchain, pydantic_ai, openai_agents,
+    mistral, ollama, cohere, bedrock_converse; ag_ui, a2a, ai_sdk; langchain, pydantic_ai, openai_agents,
     ai_sdk_ui, ai_sdk_model, mastra_v1, mastra_v2, sharegpt; dragoman (its own); those of plug-ins.
     Exit codes: 0 all is written, 1 something could not be read, 2 usage, 3 settings,
     130 after Ctrl-C.

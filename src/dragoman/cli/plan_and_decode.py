@@ -130,7 +130,7 @@ def decode(
 
     \b
     Wires: openai_chat (which most servers speak), openai_responses, anthropic, google,
-    mistral, ollama, cohere, google_interactions; those of plug-ins.
+    mistral, ollama, cohere, google_interactions, bedrock_converse; those of plug-ins.
     """
     from dragoman import wires
     from dragoman.event import RunError

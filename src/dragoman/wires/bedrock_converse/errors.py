@@ -59,10 +59,6 @@ _WORDS: Mapping[type[DragomanError], str] = {
 }
 """Class → the words by which clients know the kind."""
 _SERVER = "InternalServerException"
-_STATUSES: Mapping[type[DragomanError], int] = {
-    errors.AuthenticationError: 403,
-    errors.ProviderTimeoutError: 408,
-}
 
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
@@ -88,7 +84,7 @@ def describe_error(error: DragomanError) -> Json:
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """Returns the error answer of Amazon Bedrock for an exception: status, headers and body."""
-    response = error_response(error, error_status(error, _STATUSES), _dump_body(error))
+    response = error_response(error, error_status(error), _dump_body(error))
     name = look_up_class(_NAMES, error, _SERVER)
     return response._replace(headers={**response.headers, _TYPE_HEADER: name})
 

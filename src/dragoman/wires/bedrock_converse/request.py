@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from urllib.parse import quote, unquote
 
+import msgspec
+
+from dragoman import json_bytes
 from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import (
     if_list,
@@ -21,6 +25,7 @@ from dragoman.codec.tool_fields import ToolFields
 from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
+from dragoman.message import Message
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.wires.bedrock_converse.messages import (
     dump_conversation,
@@ -114,7 +119,7 @@ def _dump_request(sending: RequestDump[Quirks]) -> HttpRequest:
     request, has_target = sending.request, sending.target is not None
     out, payload, _, _ = sending.conversation(prepare_conversation, dump_conversation, "messages")
     tools = {**sending.tools(out, lambda: dump_tools(request.tools, out))}
-    if not tools and has_target and (called := _list_called(out)):
+    if not tools and has_target and (called := _list_called(request.messages, out)):
         # The API refuses calls in a conversation whose request declares no tools.
         tools["tools"] = [declare_tool(name) for name in called]
     if tools:
@@ -178,9 +183,9 @@ def _dump_path(request: ModelRequest) -> str:
     return f"/model/{quote(request.model, safe=':')}/{action}"
 
 
-def _list_called(out: Outgoing[Quirks]) -> list[str]:
-    """Returns the names of the tools that a Converse conversation calls, as they are sent."""
-    calls = [call for message in out.messages for call in message.tool_calls]
+def _list_called(messages: Sequence[Message], out: Outgoing[Quirks]) -> list[str]:
+    """Returns the names of the tools that a whole Converse conversation calls, as they are sent."""
+    calls = [call for message in messages for call in message.tool_calls]
     return list(dict.fromkeys([out.name(call.name) for call in calls]))
 
 
@@ -205,13 +210,20 @@ def _take_cache_marks(fields: Json, payload: Json, form: Json) -> Json:
     return {"cache": cache}
 
 
+def _append_mark(entries: list[Json] | msgspec.Raw, mark: Json) -> list[Json] | msgspec.Raw:
+    """Returns tools with a mark for the cache behind them. Those that are JSON already stay so."""
+    if isinstance(entries, msgspec.Raw):
+        return msgspec.Raw(bytes(entries)[:-1] + b"," + json_bytes.encode(mark) + b"]")
+    return [*entries, mark]
+
+
 def _mark_cached(body: JsonMap, mark: Json) -> Json:
     """Returns a Converse body with a mark for the cache behind the tools, the system text and the
     last message."""
     marked = dict(body)
     tools, messages = if_object(body.get(_TOOLS)), if_list(body.get("messages"))
-    if if_list(tools.get("tools")):
-        marked[_TOOLS] = {**tools, "tools": [*tools["tools"], mark]}
+    if entries := tools.get("tools"):
+        marked[_TOOLS] = {**tools, "tools": _append_mark(entries, mark)}
     if system := if_list(body.get("system")):
         marked["system"] = [*system, mark]
     # A beginning that is JSON already was marked by nobody, and is never the last message.
