@@ -56,7 +56,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "opening": ".",
         "ids": CALL_IDS,
         "names": TOOL_NAMES,
-        "in_path": False,
     },
     "cohere": {"reads": (), "budgets": {effort: tokens for effort, tokens in TOKENS.items() if effort != "high"}, "ids": CALL_IDS, "names": TOOL_NAMES},
     "ollama": {"reads": (), "levels": ("gpt-oss",)},
