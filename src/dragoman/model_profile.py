@@ -39,6 +39,8 @@ class ModelProfile(
     """The efforts that it takes while thinking is switched off."""
     budget: tuple[int, int] | None = None
     """Least and most tokens of thinking; 0 as the most: anything below `max_tokens`."""
+    omits_thinking: bool | None = None
+    """Whether it leaves out the text of its thinking unless it is asked for a summary."""
     signed_calls: bool | None = None
     """Whether it refuses a round of calls whose first has no signature."""
     binds: Literal["block", "messages", "prefix"] | None = None

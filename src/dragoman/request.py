@@ -70,9 +70,10 @@ class ServerTool(msgspec.Struct, frozen=True, omit_defaults=True, tag="server_to
     """A tool that the provider runs itself, such as a web search."""
 
     name: str
-    """The provider's name of it, such as `web_search`."""
+    """The name that all providers have in common, such as `web_search`, or one provider's own."""
     options: Mapping[str, Any] = {}
-    """The provider's fields of it, as they are."""
+    """Its options by their common names, such as `allowed_domains`; others are the provider's
+    fields, as they are."""
     native: Native = None
 
 

@@ -45,7 +45,7 @@ async def test_what_the_model_does_not_take_is_not_sent_and_is_told() -> None:
     body, result = await send("anthropic", "anthropic:claude-opus-5-5", asked)
     assert "temperature" not in body and "tool_choice" not in body
     assert body["output_config"] == {"effort": "max"}
-    assert body["thinking"] == {"type": "adaptive"}
+    assert body["thinking"] == {"type": "adaptive", "display": "summarized"}
     assert names(result.losses) == ["temperature", "tool_choice"]
 
 

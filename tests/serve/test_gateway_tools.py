@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
-from dragoman import Message
+from dragoman import Message, TextPart
 from dragoman.request import ModelRequest, ServerTool, Settings
 from support.gateway import MODEL, answered, gated
 
@@ -88,3 +89,35 @@ async def test_a_choice_of_a_tool_that_is_left_out_is_none() -> None:
     await answered(there.client, ASK.replace(tools=(ServerTool("web_search"),), settings=settings))
     assert not {"tools", "tool_choice"} & there.upstream.bodies[0].keys()
     assert 'setting;which="tool_choice"' in there.transport.headers[0]["dragoman-loss"]
+
+
+@pytest.mark.parametrize(
+    ("client", "cache", "marked", "sent"),
+    [
+        ("openai_chat", "short", False, {"type": "ephemeral"}),
+        ("openai_chat", "long", False, {"type": "ephemeral", "ttl": "1h"}),
+        ("openai_chat", None, False, None),
+        ("google", "short", False, {"type": "ephemeral"}),
+        ("anthropic", "short", False, None),
+        ("anthropic", "short", True, None),
+    ],
+)
+async def test_a_gateway_asks_for_the_cache_for_clients_of_other_apis(
+    client: str, cache: Any, marked: bool, sent: Any
+) -> None:
+    there = gated(client, "anthropic", "Hello.", settings=Settings(cache=cache))
+    own = {"anthropic": {"cache_control": {"type": "ephemeral"}}} if marked else None
+    said = Message.user(TextPart("Hi.", own))
+    await answered(there.client, ASK.replace(messages=(said,), settings=Settings(max_tokens=9)))
+    [body] = there.upstream.bodies
+    assert body.get("cache_control") == sent
+    assert ("cache_control" in str(body["messages"])) is marked
+
+
+async def test_marks_that_a_client_placed_are_not_doubled() -> None:
+    there = gated("openai_chat", "anthropic", "Hello.", settings=Settings(cache="short"))
+    own = {"openai_chat": {"cache_control": {"type": "ephemeral"}}}
+    said = Message.user(TextPart("Hi.", own))
+    await answered(there.client, ASK.replace(messages=(said,), settings=Settings(max_tokens=9)))
+    [body] = there.upstream.bodies
+    assert "cache_control" not in body

@@ -4,7 +4,7 @@ asked in nothing but what a `Loss` names, and nothing is named that arrives as i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from dragoman.formats.registry import Format
 from dragoman.history import plan
 from dragoman.history.plans import write
 from dragoman.history.target import find_target
+from dragoman.json_bytes import JsonMap
 from dragoman.message import (
     Citation,
     DataPart,
@@ -64,6 +65,67 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "openai_responses": {"text": {"verbosity": "low"}, "metadata": {"a": "b"}, "user": "u"},
 }
 """Wire → fields of its requests that no other has."""
+_PLACE = {"type": "approximate", "city": "Rome", "country": "IT"}
+_SERVER: JsonMap = {"server_label": "docs", "server_url": "https://x.example/mcp"}
+OWN_TOOLS: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "web_search_20250305", "name": "web_search", "max_uses": 3, "allowed_domains": ["x.example"]},
+        {"type": "web_search_20260318", "name": "web_search", "user_location": _PLACE, "blocked_domains": None},
+        {"type": "web_fetch_20260318", "name": "web_fetch", "max_content_tokens": 9, "citations": {"enabled": True}},
+        {"type": "code_execution_20260521", "name": "code_execution", "cache_control": MARK},
+        {"type": "memory_20250818", "name": "memory", "cache_control": MARK},
+        {"type": "computer_20251124", "name": "computer", "display_width_px": 9, "display_height_px": 9},
+        {"type": "bash_20250124", "name": "bash"},
+        {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"},
+        {"type": "mcp_toolset", "mcp_server_name": "docs"},
+        {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"enabled": False}, "configs": {"a": {"enabled": True}}},
+        {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"defer_loading": True}},
+    ],
+    "google": [
+        {"googleSearch": {}},
+        {"googleSearch": {"timeRangeFilter": {"startTime": "2026-01-01T00:00:00Z"}}},
+        {"urlContext": {}, "codeExecution": {}},
+        {"fileSearch": {"fileSearchStoreNames": ["a"], "topK": 3}},
+        {"googleMaps": {}},
+        {"mcpServers": [{"name": "docs", "streamableHttpTransport": {"url": "https://x.example/mcp", "headers": {"a": "b"}}}]},
+    ],
+    "google_interactions": [
+        {"type": "google_search"},
+        {"type": "url_context"},
+        {"type": "mcp_server", "name": "docs", "url": "https://x.example/mcp", "allowed_tools": [{"tools": ["a"]}]},
+        {"type": "file_search", "file_search_store_names": ["a"]},
+    ],
+    "openai_responses": [
+        {"type": "web_search", "filters": {"allowed_domains": ["x.example"]}, "search_context_size": "low"},
+        {"type": "web_search_preview", "user_location": _PLACE},
+        {"type": "code_interpreter", "container": {"type": "auto"}},
+        {"type": "code_interpreter", "container": "c_1"},
+        {"type": "image_generation", "size": "1024x1024"},
+        {"type": "file_search", "vector_store_ids": ["vs_1"], "max_num_results": 3},
+        {"type": "mcp", **_SERVER, "allowed_tools": ["a"], "require_approval": "never"},
+        {"type": "mcp", **_SERVER, "headers": {"a": "b"}},
+        {"type": "mcp", **_SERVER, "require_approval": "never", "server_description": "Docs."},
+        {"type": "local_shell"},
+        {"type": "tool_search"},
+    ],
+    "openai_chat": [{"type": "openrouter:web_search", "parameters": {"max_results": 1}}],
+    "mistral": [{"type": "web_search"}],
+    "ollama": [{"type": "own"}],
+}  # fmt: skip
+"""Wire → tools of its providers, as its requests have them."""
+COMMON_TOOLS = (
+    ServerTool("web_search", {"allowed_domains": ["x.example"], "user_location": {"city": "Rome"}}),
+    ServerTool("web_search", {"blocked_domains": ["x.example"], "max_uses": 2}),
+    ServerTool("web_fetch", {"max_tokens": 9}),
+    ServerTool("code_execution"),
+    ServerTool("image_generation", {"size": "1024x1024"}),
+    ServerTool("file_search", {"stores": ["s"], "max_results": 2}),
+    ServerTool("mcp", {"name": "docs", "url": "https://x.example/mcp", "allowed_tools": ["a"]}),
+    ServerTool("mcp", {"name": "docs", "url": "https://x.example/mcp", "approval": "always"}),
+    ServerTool("memory"),
+    ServerTool("computer_use", {"display_width": 9, "display_height": 9}),
+    ServerTool("tool_search"),
+)
 SILENT = {"strict": False, "allowed_callers": ["direct"]}
 
 _FIELDS = st.fixed_dictionaries(
@@ -93,7 +155,7 @@ _SETTINGS = st.fixed_dictionaries(
         "cache": st.sampled_from(["short", "long"]),
     },
 )  # fmt: skip
-_CITATION = Citation("https://x.example/a", "A", "Rome is old", 0, 4)
+_CITATION = Citation(url="https://x.example/a", title="A", quote="Rome is old", start=0, end=4)
 _QUESTIONS = st.sampled_from(
     [
         (TextPart("Look."),),
@@ -152,11 +214,24 @@ def asked(draw: Any, source: str) -> ModelRequest:
     http = wires.get(source).dump_http(request)
     body = json.loads(json.dumps(http.body))
     if draw(st.booleans()):
-        for name, value in OPTIONS[source].items():
-            body[name] = (
-                {**value, **if_object(body.get(name))} if isinstance(value, dict) else value
-            )
-    return wires.get(source).load_request(body, path=http.path, headers=http.headers)
+        body |= {
+            name: _join(value, body.get(name)) for name, value in OPTIONS.get(source, {}).items()
+        }
+    if draw(st.booleans()) and source in OWN_TOOLS:
+        tool = draw(st.sampled_from(OWN_TOOLS[source]))
+        body["tools"] = [*body.get("tools", []), tool]
+        if "mcp_server_name" in tool:
+            body["mcp_servers"] = [{"type": "url", "name": "docs", "url": "https://x.example/mcp"}]
+    request = wires.get(source).load_request(body, path=http.path, headers=http.headers)
+    if draw(st.integers(0, 3)) == 0:
+        tool = draw(st.sampled_from(COMMON_TOOLS))
+        if tool.name not in {each.name for each in request.tools}:
+            request = request.replace(tools=(*request.tools, tool))
+    return request
+
+
+def _join(field: Any, beside: Any) -> Any:
+    return {**if_object(field), **if_object(beside)} if isinstance(field, dict) else field
 
 
 def differences(request: ModelRequest, back: ModelRequest) -> set[str]:
@@ -164,24 +239,60 @@ def differences(request: ModelRequest, back: ModelRequest) -> set[str]:
     found = {f"setting {name}" for name in _changed_settings(request.settings, back.settings)}
     if _plain(request.output_schema) != _plain(back.output_schema):
         found.add("output_schema ")
-    tools = {tool.name: tool for tool in back.tools}
     for tool in request.tools:
-        if tool.name not in tools:
-            found.add(f"tool {tool.name}")
-        elif isinstance(tool, ToolSpec):
-            arrived = tools[tool.name]
-            assert isinstance(arrived, ToolSpec)
-            assert (arrived.description, _plain(arrived.input_schema)) == (
-                tool.description,
-                _plain(tool.input_schema),
-            )
-            was, is_ = _fields(tool), _fields(arrived)
-            found |= {f"field tools.{name}" for name in was if was[name] != is_.get(name)}
+        found |= _changed_tool(tool, back.tools)
     return found | {
         f"option {name}"
         for name, value in own_fields(request).items()
         if own_fields(back).get(name) != value
     }
+
+
+def _changed_tool(
+    tool: ToolSpec | ServerTool, arrived: Sequence[ToolSpec | ServerTool]
+) -> set[str]:
+    """What of a tool is another among those that arrived."""
+    named = [each for each in arrived if each.name == tool.name]
+    spelled = read_spelled(tool)
+    if not named:
+        return {f"tool {spelled}"}
+    was = _fields(tool)
+    if isinstance(tool, ToolSpec):
+        [there] = [each for each in named if isinstance(each, ToolSpec)]
+        assert (there.description, _plain(there.input_schema)) == (
+            tool.description,
+            _plain(tool.input_schema),
+        )
+        return {f"field tools.{name}" for name in was if was[name] != _fields(there).get(name)}
+    if tool.name == "memory" and not any(isinstance(each, ServerTool) for each in named):
+        return {f"field tools.{name}" for name in was.keys() - {"type"}}
+    same = {"container": {"type": "auto"}, "approval": "never", **was}
+    options = [each.options for each in named if isinstance(each, ServerTool)]
+    return {
+        f"option tools.{spelled}.{name}"
+        for name, asked in tool.options.items()
+        if asked
+        and asked != same.get(name)
+        and not any(_holds(there.get(name), asked) for there in options)
+    } | {f"field tools.{name}" for name in was if name not in ("type", *_common_fields(named))}
+
+
+def _holds(there: Any, asked: Any) -> bool:
+    if isinstance(asked, dict) and isinstance(there, dict):
+        return asked.items() <= there.items()
+    return there == asked
+
+
+def _common_fields(named: Sequence[ToolSpec | ServerTool]) -> set[str]:
+    return {name for each in named for name in _fields(each)}
+
+
+def read_spelled(tool: ToolSpec | ServerTool) -> str:
+    """The name that a tool had where it was read."""
+    for key, fields in (tool.native or {}).items():
+        if key.endswith(":notes"):
+            return if_object(if_object(fields).get("spelling")).get("tool", tool.name)
+    return tool.name
 
 
 def own_fields(request: ModelRequest) -> dict[str, Any]:

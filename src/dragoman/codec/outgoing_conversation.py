@@ -174,17 +174,28 @@ class _Unreadable(Sequence[str | None]):
 def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:
     """Returns the outgoing request without options of another wire. Notes each as a loss, and each
     field that another wire kept for itself and that says anything."""
+    owned = _list_kept_fields(request, wire)
     is_foreign = request.wire not in (None, wire) and bool(request.options)
-    owned = [(str(request.wire), name) for name in request.options] if is_foreign else []
-    for owner, fields in (request.native or {}).items():
-        if owner not in (wire, OURS) and not owner.endswith(NOTES):
-            owned += [
-                (owner, name) for name, field in if_object(fields).items() if _says(name, field)
-            ]
+    if is_foreign:
+        owned = [*[(str(request.wire), name) for name in request.options], *owned]
     losses += [
         Loss(None, None, Lost.option, f"it is a field of {owner}", name) for owner, name in owned
     ]
-    return request.replace(options={}, wire=None) if is_foreign else request
+    if is_foreign:
+        return request.replace(options={}, wire=None)
+    return request
+
+
+def _list_kept_fields(request: ModelRequest, wire: str) -> list[tuple[str, str]]:
+    """Returns the fields that other wires than this one kept for themselves in a request, each with
+    its wire."""
+    return [
+        (owner, name)
+        for owner, fields in (request.native or {}).items()
+        if owner not in (wire, OURS) and not owner.endswith(NOTES)
+        for name, field in if_object(fields).items()
+        if _says(name, field)
+    ]
 
 
 def _says(name: str, field: object) -> bool:

@@ -214,9 +214,6 @@ class RequestFields(msgspec.Struct, frozen=True):
     lengths: frozenset[str] = frozenset()
     """Fields that say how long an answer may be, in each form that providers read. A gateway that
     bounds it passes on none of them."""
-    server_tools: Mapping[str, str] = {}
-    """The name of a tool that providers run → the name that all wires have for it. Another wire's
-    provider is asked for no other."""
     types: Mapping[str, tuple[JsonType, ...]] = {}
     """Field → what it may be; `null` it may always be. Of the conversation itself the loader knows
     it."""

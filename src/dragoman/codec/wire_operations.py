@@ -19,6 +19,7 @@ from dragoman.codec.json_values import check_depth, if_object, read_extra_fields
 from dragoman.codec.outgoing_conversation import Outgoing, drop_foreign_options
 from dragoman.codec.response_encoder import ResponseEncoder
 from dragoman.codec.response_state import join_messages
+from dragoman.codec.server_tools import ServerTools, fit_server_tools, read_server_tools
 from dragoman.codec.serving import ErrorResponse, Problem
 from dragoman.codec.tool_fields import ToolFields, fit_tools
 from dragoman.errors import DragomanError
@@ -163,6 +164,8 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
     """(body) → why it cannot be sent."""
     tool_fields: ToolFields = {}
     """Fields of tools that other APIs have too."""
+    server_tools: ServerTools = ServerTools()
+    """The tools that providers of the API run."""
 
     def load_request(
         self,
@@ -184,7 +187,8 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         else:
             # The conversation's elements are checked one by one where they are read.
             check_depth(read_extra_fields(if_object(body), *self.conversation))
-        return self.load(body, RequestEnvelope(path, headers, origin, problems))
+        request = self.load(body, RequestEnvelope(path, headers, origin, problems))
+        return read_server_tools(request, self.name, self.server_tools)
 
     def dump_request(
         self,
@@ -230,6 +234,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         losses = [] if losses is None else losses
         quirks = self.quirks() if quirks is None else quirks
         request = drop_foreign_options(request, self.name, losses)
+        request = fit_server_tools(request, self.name, self.server_tools, losses)
         request = fit_tools(request, self.name, self.tool_fields, quirks, losses)
         return self.dump(RequestDump(request, target, quirks, losses, turn))
 

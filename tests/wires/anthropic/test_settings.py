@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dragoman.loss import Loss, Lost
@@ -62,7 +64,10 @@ def test_newer_models_take_an_effort():
         settings=Settings(reasoning="low"),
         quirks=quirks_of("anthropic", "claude-opus-4-7-20260101"),
     )
-    assert (body["thinking"], body["output_config"]) == ({"type": "adaptive"}, {"effort": "low"})
+    assert (body["thinking"], body["output_config"]) == (
+        {"type": "adaptive", "display": "summarized"},
+        {"effort": "low"},
+    )
     body = dump_request(
         model="vendor", settings=Settings(reasoning="low"), quirks=wire.Quirks(budgets={"low": 7})
     )
@@ -181,3 +186,32 @@ def test_an_output_schema_by_hand():
         "format": {"type": "json_schema", "schema": sent},
         "task_budget": {"total": 1},
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "asks"),
+    [
+        ("claude-opus-4-6", False),
+        ("claude-opus-4-7", True),
+        ("claude-opus-4-8", True),
+        ("claude-opus-5", True),
+        ("claude-sonnet-5", True),
+        ("claude-fable-5", True),
+    ],
+)
+def test_a_model_that_omits_its_thinking_is_asked_for_the_summary(model: str, asks: bool) -> None:
+    quirks = quirks_of("anthropic", model)
+
+    def thinking(reasoning: Any, body: Any = None) -> Any:
+        request = ModelRequest(model, HI, settings=Settings(reasoning=reasoning))
+        if body is not None:
+            request = wire.load_request(
+                {"model": model, "max_tokens": 9, "messages": [], "thinking": body}
+            )
+        return wire.dump_request(request, quirks=quirks)["thinking"]
+
+    shown = {"display": "summarized"} if asks else {}
+    assert thinking("high") == {"type": "adaptive", **shown}
+    omitted = {"type": "adaptive", "display": "omitted"}
+    assert thinking(None, omitted) == omitted
+    assert "display" not in thinking("off")

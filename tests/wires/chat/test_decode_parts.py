@@ -370,7 +370,7 @@ def test_a_tool_of_another_type_that_names_a_function_is_the_providers() -> None
     for name in NAMES:
         body = {"model": "m", "messages": [], "tools": [tool]}
         request = wires.get(name).load_request(body)
-        assert request.tools == (ServerTool("odd", {"function": {"name": "f"}}),)
+        assert request.tools == (ServerTool("odd", {"function": {"name": "f"}}, {name: {}}),)
         assert wires.get(name).dump_request(request) == body
 
 

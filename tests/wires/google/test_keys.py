@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 import pytest
 
+from dragoman import wires
 from dragoman.wires import google as wire
 from support.google import CONTENTS, TOWN, same_request
 
@@ -156,3 +158,70 @@ def test_a_key_in_both_spellings_is_read_in_camel_case():
     )
     assert request.settings.top_p == 0.5
     assert request.options == {"generationConfig": {"top_p": 0.1}}
+
+
+def _snake(value: Any) -> Any:
+    """The same body with every key of the API in snake_case."""
+    if isinstance(value, list):
+        return [_snake(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    free = ("args", "response", "parametersJsonSchema", "responseJsonSchema")
+    return {
+        re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", key): (
+            each if key in free else _snake(each)
+        )
+        for key, each in value.items()
+    }
+
+
+def test_a_body_in_snake_case_is_the_same_request():
+    schema = {"type": "object", "properties": {"cityName": {"type": "string"}}}
+    call = {
+        "functionCall": {"id": "a", "name": "f", "args": {"cityName": "Rome"}},
+        "thoughtSignature": "c2ln",
+    }
+    body = {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "hi"}, {"inlineData": {"mimeType": "image/png", "data": "iVBORw0="}}]},
+            {"role": "user", "parts": [{"fileData": {"mimeType": "image/png", "fileUri": "https://x.example/a.png"}}]},
+            {"role": "model", "parts": [call]},
+            {"role": "user", "parts": [{"functionResponse": {"id": "a", "name": "f", "response": {"aB": 1}}}]},
+        ],
+        "tools": [
+            {"functionDeclarations": [{"name": "f", "parametersJsonSchema": schema}]},
+            {"googleSearch": {}}, {"urlContext": {}}, {"codeExecution": {}},
+            {"mcpServers": [{"name": "docs"}]},
+        ],
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}, "includeServerSideToolInvocations": True},
+        "generationConfig": {
+            "topP": 0.5, "topK": 3, "maxOutputTokens": 9, "stopSequences": ["x"], "presencePenalty": 0.5, "frequencyPenalty": 0.5,
+            "responseMimeType": "application/json", "responseJsonSchema": schema, "thinkingConfig": {"thinkingLevel": "low", "includeThoughts": True},
+            "candidateCount": 2, "responseModalities": ["TEXT"],
+        },
+        "safetySettings": [{"category": "x", "threshold": "y"}],
+    }  # fmt: skip
+    path = "/models/m:generateContent"
+    camel, snake = wire.load_request(body, path=path), wire.load_request(_snake(body), path=path)
+
+    def plain(request: Any) -> Any:
+        return (
+            [[without_notes(part) for part in message.content] for message in request.messages],
+            [without_notes(tool) for tool in request.tools],
+            request.settings,
+            request.output_schema,
+            request.options,
+        )
+
+    assert plain(snake) == plain(camel)
+    assert wire.dump_request(snake) == _snake(body)
+    written = wires.get("openai_responses").dump_request
+    assert written(snake.replace(options={}, native=None)) == written(
+        camel.replace(options={}, native=None)
+    )
+
+
+def without_notes(piece: Any) -> Any:
+    native = {k: own for k, own in (piece.native or {}).items() if own and ":" not in k}
+    return msgspec.structs.replace(piece, native=native or None)

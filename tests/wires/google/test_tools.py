@@ -238,7 +238,7 @@ def test_what_tools_become():
     )
     function, search = request.tools
     assert (function.name, function.input_schema) == ("f", {})
-    assert (search.name, search.options) == ("googleSearch", {"a": 1})
+    assert (search.name, search.options) == ("web_search", {"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_tools_as_they_are_kept():
         ),
         ToolSpec("h", "", {}, {"google": {"response": {}}, **note(parameters="absent")}),
         ToolSpec("i", "", {}, note(parameters="absent", place="apart")),
-        ServerTool("googleSearch", {"z": 1}, note(place="together")),
+        ServerTool("web_search", {"z": 1}, note(place="together", tool="googleSearch")),
         ServerTool("", {}, {"google": {"functionDeclarations": []}}),
     ]
     assert wire.dump_request(request) == {"contents": [], "tools": entries}

@@ -204,7 +204,9 @@ def test_tools_that_the_provider_runs_are_server_tools() -> None:
         tools=[{"type": "openrouter:web_search", "parameters": {"max_results": 1}}]
     )
     assert request.tools == (
-        ServerTool("openrouter:web_search", {"parameters": {"max_results": 1}}),
+        ServerTool(
+            "openrouter:web_search", {"parameters": {"max_results": 1}}, {"openai_chat": {}}
+        ),
     )
 
 

@@ -165,6 +165,9 @@ def test_d144r_the_type_of_a_made_image_is_told_or_seen(head, kind):
     ]  # fmt: skip
 
 
+OURS = {"openai_responses": {}}
+
+
 def test_tools_as_they_are_kept():
     tools = [
         {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": False, "x": 1},
@@ -180,7 +183,7 @@ def test_tools_as_they_are_kept():
         ToolSpec("g h", "", {}, {"openai_responses": {"description": "", "parameters": {}}, **notes}),
         ToolSpec("h", "", {}, {"openai_responses": {"parameters": None, "strict": True}}),
         ToolSpec("i", "", {}, {"openai_responses:notes": {"spelling": {"parameters": "absent"}}}),
-        ServerTool("custom", {"name": "c"}), ServerTool("function"), ServerTool("web_search", {"x": 1}),
+        ServerTool("custom", {"name": "c"}, OURS), ServerTool("function", native=OURS), ServerTool("web_search", {"x": 1}, OURS),
     ]  # fmt: skip
     assert wire.dump_request(request) == {"input": [], "tools": tools}
     made = (

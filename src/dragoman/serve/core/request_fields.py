@@ -22,7 +22,7 @@ from dragoman.event import Event, MessageStarted
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
-from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
+from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.serve.core.call import Call
 from dragoman.wires.serving import get_serving
 
@@ -37,7 +37,6 @@ __all__ = [
     "loss_headers",
     "losses_of",
     "option_losses",
-    "translate_tools",
     "without_lengths",
     "without_wire",
 ]
@@ -181,47 +180,6 @@ def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:
             what = Lost.field if name in _ACCOUNTING else Lost.option
             losses.append(Loss(None, None, what, why, name))
     return losses
-
-
-def translate_tools(
-    request: ModelRequest, wire: str, target_wire: str
-) -> tuple[ModelRequest, list[Loss]]:
-    """Returns the client's request, its field `tools` with only those of its provider's tools that
-    providers of the target wire have too, and the losses."""
-    server_tools = [tool for tool in request.tools if isinstance(tool, ServerTool)]
-    if not server_tools:
-        return request, []
-    names = _fields_of(wire).server_tools
-    shared = frozenset(_fields_of(target_wire).server_tools.values())
-    tools: list[ToolSpec | ServerTool] = []
-    losses: list[Loss] = []
-    for tool in request.tools:
-        if isinstance(tool, ToolSpec):
-            tools.append(tool)
-        elif (name := names.get(tool.name, "")) in shared:
-            tools.append(ServerTool(name))
-            losses += _tool_option_losses(tool, wire)
-        else:
-            losses.append(_make_loss(Lost.tool, f"it is a tool of {wire}", tool.name))
-    settings = request.settings
-    choice = settings.tool_choice
-    is_left_out = choice in {tool.name for tool in server_tools}
-    if is_left_out or (not tools and choice is not None):
-        if choice not in ("auto", "none"):
-            losses.append(Loss(None, None, Lost.setting, "there is no such tool", "tool_choice"))
-        settings = msgspec.structs.replace(settings, tool_choice=None)
-    return request.replace(tools=tuple(tools), settings=settings), losses[:_MOST_FIELDS]
-
-
-def _tool_option_losses(tool: ServerTool, wire: str) -> list[Loss]:
-    """Returns the fields (options) of a provider's tool that ask for something: another wire has
-    none."""
-    idle = _fields_of(wire).idle
-    return [
-        _make_loss(Lost.option, f"it is a field of {wire}", f"tools.{tool.name}.{option}")
-        for option, value in tool.options.items()
-        if value is not None and value not in idle.get(f"tools.{option}", ())
-    ]
 
 
 def without_wire(request: ModelRequest, wire: str) -> ModelRequest:

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from dragoman import wires
+from dragoman.codec.json_values import if_object
+from dragoman.codec.tool_fields import CACHE_MARK
 from dragoman.event import Event, MessageStarted, RunError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal_error
@@ -27,7 +29,7 @@ from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPar
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.profiles.attach import lower_for
 from dragoman.request import ModelRequest, OnLoss
-from dragoman.serve.core.request_fields import foreign_losses, translate_tools, without_wire
+from dragoman.serve.core.request_fields import foreign_losses, without_wire
 from dragoman.wires.serving import Serving, get_serving
 
 __all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
@@ -153,6 +155,7 @@ class Fitting:
         recalled: tuple[Message, ...],
         *,
         stores: bool = False,
+        cache: Literal["short", "long"] | None = None,
     ) -> None:
         """Makes the layer that fits one call's request.
 
@@ -162,7 +165,10 @@ class Fitting:
             client: what the client sent; `None`: it sent the end of a conversation that the server has.
             recalled: the conversation as the server has it.
             stores: whether providers may keep what clients of other APIs ask.
+            cache: how long a provider keeps the prompt of a client of another API, unless the
+                client says what is to be kept.
         """
+        self._cache = cache
         self._messages, self._recalled = request.messages, recalled
         self._requested_model, self._client, self._stores = requested_model, client, stores
 
@@ -270,11 +276,13 @@ class Fitting:
             request = request.replace(
                 settings=msgspec.structs.replace(request.settings, tool_choice=None)
             )
+        if request.settings.cache is None and self._cache is not None and not _is_marked(request):
+            settings = msgspec.structs.replace(request.settings, cache=self._cache)
+            request = request.replace(settings=settings)
         if (groups := get_serving(wires.get(wire)).request_fields.groups) is not None:
             request = groups.ungroup(request)
-        shared, lost = translate_tools(request, wire, destination.wire)
-        losses += [*foreign_losses(request, wire), *lost]
-        request = without_wire(shared, wire)
+        losses += foreign_losses(request, wire)
+        request = without_wire(request, wire)
         unstored = get_serving(wires.get(destination.wire)).request_fields.unstored
         if unstored and not self._stores:
             return request.replace(options=unstored)
@@ -307,6 +315,16 @@ async def with_losses(
             if is_pending and any(type(event) is MessageStarted for event in events):
                 events, is_pending = _note_losses(events, losses, trailing), False
             yield events
+
+
+def _is_marked(request: ModelRequest) -> bool:
+    """Returns whether the client of a request marked anything in it for the provider's cache."""
+    pieces = [piece for message in request.messages for piece in message.content]
+    return any(
+        CACHE_MARK in if_object(fields)
+        for bearer in (*request.tools, *request.messages, *pieces)
+        for fields in (bearer.native or {}).values()
+    )
 
 
 def _has_same_body(request: ModelRequest, sent: ModelRequest) -> bool:

@@ -115,7 +115,8 @@ class Gateway:
             environment: variables that go before those of the process.
             on_loss: what to do where a provider cannot be told all that a client asks: `tell` leaves it out and names it in the header
                 `dragoman-loss`; `refuse` answers with an error that names it.
-            settings: stand in where a request says nothing.
+            settings: stand in where a request says nothing; `cache` where a client of another API
+                marks nothing for the cache.
             max_tokens: most tokens of an answer, whatever a request says.
             retries: how often a failed request is sent again at most.
             middleware: around every request to a provider, the first outermost.
@@ -289,7 +290,14 @@ class Gateway:
             messages=client.request.messages if client is not None and is_own else recalled
         )
         losses = [*losses, *unopened]
-        fitting = Fitting(request, turn.model_request.model, client, recalled, stores=self._stores)
+        fitting = Fitting(
+            request,
+            turn.model_request.model,
+            client,
+            recalled,
+            stores=self._stores,
+            cache=self._settings.cache,
+        )
         events = model.with_innermost(fitting).batches(request.replace(model=model.string))
         # A pattern's model: the provider's error would show a name that the client never
         # sent.
@@ -408,7 +416,7 @@ class Gateway:
         wire = call.wire.name
         request, losses = limit_candidates(request, wire)
         # What the request says wins over the gateway's defaults.
-        settings = request.settings.over(self._settings)
+        settings = request.settings.over(msgspec.structs.replace(self._settings, cache=None))
         if self._max_tokens is not None:
             # A number below 1 means no limit to some providers.
             requested = settings.max_tokens or 0

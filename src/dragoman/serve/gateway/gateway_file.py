@@ -78,6 +78,7 @@ def load_gateway(
 
     [settings]
     temperature = 0.2
+    cache = true                    # or "long": for clients of another API that mark nothing for it
     ```
 
     `[fetch]` with `allow = ["*.example.org"]`: what a provider cannot take by its URL is fetched
@@ -126,9 +127,11 @@ def _read_arguments(file: _File, top: JsonMap) -> Json:
     if "record" in arguments:
         arguments["record"] = file.folder / arguments["record"]
     if "settings" in top:
-        file.table(("settings",), _SETTINGS)
+        settings = file.table(("settings",), _SETTINGS)
+        if isinstance(settings.get("cache"), bool):
+            settings = {**settings, "cache": {True: "short", False: None}[settings["cache"]]}
         arguments["settings"] = file.make(
-            ("settings",), lambda: msgspec.convert(top["settings"], Settings)
+            ("settings",), lambda: msgspec.convert(settings, Settings)
         )
     if "fetch" in top:
         fetch = file.table(("fetch",), (*_POLICY, *_FETCHED))

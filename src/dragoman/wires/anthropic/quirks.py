@@ -22,6 +22,9 @@ OWN = WireNative(NAME)
 
 _SERVER_TOOLS = {
     "code_execution": "code_execution_20250825",
+    "computer_use": "computer_20251124",
+    "mcp": "mcp_toolset",
+    "memory": "memory_20250818",
     "tool_search": "tool_search_tool_bm25_20251119",
     "web_fetch": "web_fetch_20250910",
     "web_search": "web_search_20250305",

@@ -17,9 +17,11 @@ from functools import partial
 from typing import Any, cast
 from urllib.parse import quote, unquote
 
+from dragoman import json_bytes
 from dragoman.codec.dump_with_history import dump_tools_with_history
 from dragoman.codec.fit_ids import invert_names
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.codec.serving import Route
 from dragoman.codec.tool_fields import CACHE_MARK, ToolFields
 from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
@@ -41,11 +43,13 @@ from dragoman.wires.anthropic.settings import (
     load_settings,
 )
 from dragoman.wires.anthropic.tools import (
+    SERVER_TOOLS,
     dump_tool_choice,
     dump_tools,
     load_tool_choice,
     load_tools,
 )
+from dragoman.wires.anthropic.tools_mcp import SERVERS, TOOLSET, join_servers, split_servers
 
 __all__ = [
     "adapt",
@@ -108,6 +112,8 @@ def _load_anthropic_body(body: JsonMap, received: RequestEnvelope) -> ModelReque
     if stream is False:
         form["stream"] = "explicit"
     tools = load_tools(fields, form)
+    if SERVERS in fields:
+        tools = join_servers(tools, fields)
     settings = Settings(**load_settings(fields, form), **load_tool_choice(fields, form))
     schema = load_schema(fields, form)
     if betas := _header(received.headers):
@@ -120,6 +126,23 @@ def _load_anthropic_body(body: JsonMap, received: RequestEnvelope) -> ModelReque
     return ModelRequest(
         model, tuple(messages), tools, settings, schema, stream is True, fields, native, wire=wire
     )
+
+
+def _dump_tool_fields(request: ModelRequest, out: Outgoing[Quirks]) -> Json:
+    """Returns the fields of an Anthropic body that hold the tools."""
+    entries = dump_tools(request.tools, out)
+    if any(entry["type"] == TOOLSET for entry in entries if "type" in entry):
+        return split_servers(entries)
+    return {"tools": entries}
+
+
+def _dump_servers(options: JsonMap, addressed: Any) -> Any:
+    """Returns Anthropic's field `mcp_servers` with those of the options, or None. `addressed`: those
+    that the tools name by address, perhaps as JSON."""
+    given = if_list(options.get(SERVERS))
+    if not given or not addressed:
+        return addressed or given or None
+    return [*given, *json_bytes.decode(json_bytes.encode(addressed))]
 
 
 def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
@@ -135,7 +158,7 @@ def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
         sending.turn,
         out,
         request.tools,
-        lambda: {"tools": dump_tools(request.tools, out)},
+        lambda: _dump_tool_fields(request, out),
         lambda fields: _list_block_types(fields["tools"]),
     )
     settings = dump_settings(request, out.quirks, out.losses)
@@ -147,6 +170,7 @@ def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
         "system": form.get("system"),
         **payload,
         "tools": tools["tools"] if request.tools else [] if "tools" in form else None,
+        SERVERS: _dump_servers(options, tools.get(SERVERS)),
         "tool_choice": dump_tool_choice(request.settings, form, out, tools=has_tools),
         "stream": True if request.stream else False if "stream" in form else None,
         **settings,
@@ -182,6 +206,7 @@ _REQUESTS = RequestFormat(
     _dump_anthropic_request,
     _CONVERSATION,
     tool_fields=_TOOL_FIELDS,
+    server_tools=SERVER_TOOLS,
 )
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,

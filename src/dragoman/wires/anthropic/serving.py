@@ -39,10 +39,6 @@ request_fields = RequestFields(
     idle={"service_tier": ("auto", "standard_only")},
     minor=frozenset(["metadata", "service_tier", "cache_control", "inference_geo"]),
     references=frozenset(["container", "mcp_servers", "thread"]),
-    server_tools={
-        **{name: name for name in ("web_search", "web_fetch", "code_execution")},
-        **dict.fromkeys(("tool_search_tool_bm25", "tool_search_tool_regex"), "tool_search"),
-    },
     types=declare_types(
         number=("temperature", "top_p"),
         whole=("max_tokens", "top_k"),

@@ -100,6 +100,8 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
         if getattr(settings, name) is not None
     ]
     thinking, effort = _dump_reasoning(request, quirks, form)
+    if not request.as_sent:
+        thinking = _ask_for_summary(thinking, quirks)
     if effort is not None:
         effort = _dump_effort(effort, losses)
     schema = dump_schema(request, form, losses)
@@ -232,6 +234,17 @@ def _dump_reasoning(
     if (limit := request.settings.max_tokens) is not None:
         budget = min(budget, _room(limit))
     return {**details, "type": "enabled", "budget_tokens": budget}, None
+
+
+def _ask_for_summary(thinking: Json | None, quirks: Quirks) -> Json | None:
+    """Returns Anthropic's field `thinking` with a summary, of a model that tells nothing of its
+    thinking otherwise."""
+    profile = quirks.profile
+    if profile is None or not profile.omits_thinking:
+        return thinking
+    if not thinking or thinking["type"] not in ("adaptive", "enabled"):
+        return thinking
+    return {**thinking, "display": thinking.get("display", "summarized")}
 
 
 def _takes_effort(quirks: Quirks) -> bool:

@@ -18,6 +18,7 @@ from dragoman import json_bytes
 from dragoman.codec.fit_ids import TOOL_NAMES
 from dragoman.codec.json_values import if_object, if_text, read_extra_fields, text_or_json
 from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.server_tools import ServerTools
 from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -25,9 +26,11 @@ from dragoman.loss import Lost
 from dragoman.message import Content, Native, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, Settings, ToolSpec
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
+from dragoman.wires.anthropic.tools_mcp import MCP_OPTIONS, TOOLSET
 
 __all__ = [
     "CALLS",
+    "SERVER_TOOLS",
     "dump_call",
     "dump_own",
     "dump_result",
@@ -48,6 +51,26 @@ CALLS: Mapping[str, Literal["agent", "provider"]] = {
 """Types of the blocks that are calls → who runs the tool."""
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _SENT_CHOICES = {neutral: kind for kind, neutral in _CHOICES.items()}
+_USES = {option: option for option in ("allowed_domains", "blocked_domains", "max_uses")}
+SERVER_TOOLS = ServerTools(
+    names={
+        **{name: name for name in ("web_search", "web_fetch", "code_execution", "memory")},
+        **dict.fromkeys(("computer", "computer_toolset_20260801"), "computer_use"),
+        **dict.fromkeys(("tool_search_tool_bm25", "tool_search_tool_regex"), "tool_search"),
+        "mcp": "mcp",
+    },
+    options={
+        "web_search": {**_USES, "user_location": "user_location"},
+        "web_fetch": {**_USES, "max_tokens": "max_content_tokens"},
+        "computer_use": {
+            "display_width": "display_width_px",
+            "display_height": "display_height_px",
+        },
+        "mcp": MCP_OPTIONS,
+    },
+    usual={"mcp": {"approval": "never"}},
+)
+"""The tools that Anthropic runs, and those whose calls it defines."""
 _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 _VERSIONED = re.compile(r"(.+)_\d{8}")
 _MISPLACED = "the API takes calls from the model and results from the user alone"
@@ -304,7 +327,8 @@ def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
     if quirks.profile is not None:
         versions |= quirks.profile.server or {}
     block = {"type": versions.get(tool.name, tool.name), **tool.options, **wire_fields}
-    if OWN.form(tool.native).get("name") != "absent":
+    is_named = "type" in wire_fields or block["type"] != TOOLSET
+    if is_named and OWN.form(tool.native).get("name") != "absent":
         versioned = _VERSIONED.fullmatch(versions.get(tool.name, tool.name))
         if versioned and "type" not in wire_fields:
             block["name"] = versioned[1]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import msgspec
 
 from dragoman.codec.fit_ids import NameRule
@@ -23,6 +26,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """The names of other providers whose signed thinking the endpoint reads."""
     profile: ModelProfile | None = None
     """What is known of the requested model. `None`: nothing."""
+    server_tools: Mapping[str, str] = MappingProxyType(
+        {"web_search": "nova_grounding", "code_execution": "nova_code_interpreter"}
+    )
+    """The name of a tool that the provider runs, with the API's name of it, unless that is the
+    same."""
     opening: str = "."
     """The user text to send before a conversation that begins with the model, and beside a document
     without any text. The API refuses both."""

@@ -43,6 +43,7 @@ from dragoman.wires.bedrock_converse.settings import (
     load_settings,
 )
 from dragoman.wires.bedrock_converse.tools import (
+    SERVER_TOOLS,
     declare_tool,
     dump_tool_choice,
     dump_tools,
@@ -147,7 +148,14 @@ def _find_fault(body: JsonMap) -> InvalidRequestError | None:
 
 
 _REQUESTS = RequestFormat(
-    NAME, Quirks, _load_body, _dump_request, (*_CONVERSATION, "input"), _find_fault, _TOOL_FIELDS
+    NAME,
+    Quirks,
+    _load_body,
+    _dump_request,
+    (*_CONVERSATION, "input"),
+    _find_fault,
+    _TOOL_FIELDS,
+    SERVER_TOOLS,
 )
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,

@@ -17,6 +17,7 @@ from dragoman.codec.json_values import (
 )
 from dragoman.codec.media import describe_as_text, media_label
 from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.server_tools import ServerTools
 from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -30,6 +31,7 @@ __all__ = [
     "CALL",
     "MARK",
     "RESULT",
+    "SERVER_TOOLS",
     "declare_tool",
     "dump_call",
     "dump_result",
@@ -44,6 +46,11 @@ __all__ = [
 CALL, RESULT, MARK = "toolUse", "toolResult", "cachePoint"
 _CHOICES = {"auto": "auto", "any": "required"}
 _SENT_CHOICES = {neutral: choice for choice, neutral in _CHOICES.items()}
+SERVER_TOOLS = ServerTools(
+    names={"nova_grounding": "web_search", "nova_code_interpreter": "code_execution"},
+    models="nova-2",
+)
+"""The tools that Amazon runs for its own models. None takes options."""
 _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 _RAW = "blocks"
 
@@ -72,7 +79,8 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
         fields = OWN.fields(tool.native)
         mark = fields.pop(MARK, None)
         if isinstance(tool, ServerTool):
-            entries.append({"systemTool": {"name": tool.name, **tool.options, **fields}})
+            name = out.quirks.server_tools.get(tool.name, tool.name)
+            entries.append({"systemTool": {"name": name, **tool.options, **fields}})
         else:
             entries.append(declare_tool(out.name(tool.name), tool, fields))
         if mark is not None:

@@ -23,6 +23,7 @@ from dragoman.codec.json_values import (
     read_extra_fields,
 )
 from dragoman.codec.outgoing_conversation import drop_foreign_options
+from dragoman.codec.server_tools import ServerTools, fit_server_tools, read_server_tools
 from dragoman.codec.serving import Problem, Route
 from dragoman.codec.tool_fields import CACHE_MARK, ToolFields, fit_tools
 from dragoman.codec.wire_operations import RequestDump
@@ -87,7 +88,7 @@ def load_request(
         for field in (*setting_fields, *neutral_names)
         if field in fields_left
     }
-    return ModelRequest(
+    request = ModelRequest(
         model,
         tuple(messages),
         tools,
@@ -98,6 +99,7 @@ def load_request(
         chat.own.note({**own_fields, **beside}, form),
         wire=chat.name if fields_left else None,
     )
+    return read_server_tools(request, chat.name, ServerTools())
 
 
 def _take_streaming(chat: DialectRecord, body: Json, form: Json) -> None:
@@ -124,6 +126,7 @@ def dump_http(
     losses = [] if losses is None else losses
     request = drop_foreign_options(request, chat.name, losses)
     marks: ToolFields = {CACHE_MARK: ""} if getattr(quirks, "cache", None) == CACHE_MARK else {}
+    request = fit_server_tools(request, chat.name, ServerTools(), losses)
     request = fit_tools(request, chat.name, {**chat.tool_fields, **marks}, quirks, losses)
     sending = RequestDump(request, target, quirks, losses, history)
     out, messages, _, _ = sending.conversation(

@@ -33,8 +33,9 @@ _KEYS = (
     "executableCode", "fileData", "fileSearch", "fileUri", "frequencyPenalty", "functionCall", "functionCallingConfig",
     "functionDeclarations", "functionResponse", "generateContentRequest", "generationConfig", "googleMaps",
     "googleSearch", "googleSearchRetrieval", "includeServerSideToolInvocations", "includeThoughts", "inlineData",
-    "maxOutputTokens", "mimeType", "parametersJsonSchema", "presencePenalty", "responseJsonSchema", "responseMimeType",
-    "responseLogprobs", "responseModalities", "responseSchema", "safetySettings", "stopSequences", "systemInstruction", "thinkingBudget", "thinkingConfig", "thinkingLevel",
+    "maxOutputTokens", "mcpServers", "mimeType", "parametersJsonSchema", "presencePenalty", "responseJsonSchema", "responseMimeType",
+    "responseLogprobs", "responseModalities", "responseSchema", "safetySettings", "stopSequences",
+    "systemInstruction", "thinkingBudget", "thinkingConfig", "thinkingLevel",
     "thoughtSignature", "toolCall", "toolConfig", "toolResponse", "toolType", "topK", "topP", "urlContext",
 )  # fmt: skip
 _SNAKE = {key: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", key) for key in _KEYS}

@@ -45,7 +45,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     base64, as Google documents it. Gemini 3 refuses a round of calls whose first call has no
     signature."""
     server_tools: Mapping[str, str] = MappingProxyType(
-        {"web_search": "googleSearch", "web_fetch": "urlContext"}
+        {"web_search": "googleSearch", "web_fetch": "urlContext", "mcp": "mcpServers"}
     )
     """The name of a tool that the provider runs, with the API's name of it, unless that is the same
     in camelCase."""

@@ -30,6 +30,7 @@ from dragoman.wires.google.messages import (
 from dragoman.wires.google.quirks import NAME, OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
 from dragoman.wires.google.tools import (
+    SERVER_TOOLS,
     OutgoingContents,
     dump_tool_choice,
     dump_tools,
@@ -293,7 +294,13 @@ def _find_body_fault(body: JsonMap) -> HistoryError | None:
 
 
 _REQUESTS = RequestFormat(
-    NAME, Quirks, _load_gemini_body, _dump_gemini_request, ("contents",), _find_body_fault
+    NAME,
+    Quirks,
+    _load_gemini_body,
+    _dump_gemini_request,
+    ("contents",),
+    _find_body_fault,
+    server_tools=SERVER_TOOLS,
 )
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,

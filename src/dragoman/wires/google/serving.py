@@ -56,12 +56,6 @@ request_fields = RequestFields(
     candidates="generationConfig.candidateCount",
     references=frozenset(snake_paths("cachedContent")),
     lengths=frozenset(snake_paths("generationConfig.maxOutputTokens")),
-    server_tools={
-        "googleSearch": "web_search",
-        "googleSearchRetrieval": "web_search",
-        "urlContext": "web_fetch",
-        "codeExecution": "code_execution",
-    },
     types={path: types for field, types in _TYPES.items() for path in snake_paths(field)},
 )
 """What is known of further fields of a request."""

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from dragoman.codec import outgoing_conversation
 from dragoman.codec.fit_ids import TOOL_NAMES
-from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
+from dragoman.codec.server_tools import ServerTools
 from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -34,6 +35,7 @@ from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.schema import dump_older, load_older
 
 __all__ = [
+    "SERVER_TOOLS",
     "SIGNATURE",
     "OutgoingContents",
     "Pairing",
@@ -55,6 +57,26 @@ _CHOICES = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
 _NUMBERED = dict(enumerate(_CHOICES, 1))
 """Modes as clients of gRPC's JSON write them."""
 _SENT_CHOICES = {neutral: mode for mode, neutral in _CHOICES.items()}
+
+_MCP = "mcpServers"
+_TRANSPORT = "streamableHttpTransport"
+SERVER_TOOLS = ServerTools(
+    names={
+        **dict.fromkeys(("googleSearch", "googleSearchRetrieval"), "web_search"),
+        "urlContext": "web_fetch",
+        "codeExecution": "code_execution",
+        "fileSearch": "file_search",
+        "computerUse": "computer_use",
+        _MCP: "mcp",
+    },
+    options={
+        "file_search": {"stores": "fileSearchStoreNames", "max_results": "topK"},
+        "computer_use": {"environment": "environment"},
+        "mcp": {"name": "name", "url": f"{_TRANSPORT}.url", "headers": f"{_TRANSPORT}.headers"},
+    },
+    usual={"mcp": {"approval": "never"}},
+)
+"""The tools that Google runs, and the computer whose calls it defines."""
 
 _Fields = JsonMap
 _Tool = ToolSpec | ServerTool
@@ -256,7 +278,13 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
         snake: set[str] = set()
         block = to_camel_case(if_object(entry), snake)
         functions = if_list(block.get(_FUNCTIONS))
-        objects = {key: if_object(value) for key, value in block.items() if isinstance(value, dict)}
+        objects = {
+            key: if_object(value)
+            for key, value in block.items()
+            if isinstance(value, dict) and key != _MCP
+        }
+        if len(servers := if_objects(block.get(_MCP))) == 1:
+            objects[_MCP] = servers[0]
         block_fields = read_extra_fields(block, *objects, *([_FUNCTIONS] if functions else []))
         loaded: list[_Tool] = [
             *(_load_function(function) for function in functions),
@@ -298,7 +326,10 @@ def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
         elif not tool.name:
             entry |= OWN.fields(tool.native)
         else:
-            entry[_server_name(tool.name, out.quirks)] = dict(tool.options)
+            key, options = _server_name(tool.name, out.quirks), dict(tool.options)
+            entry[key] = options
+            if key == _MCP:
+                entry[key] = [options]
     return [to_snake_case(entry, keys) for entry, keys in zip(entries, snake, strict=True)]
 
 

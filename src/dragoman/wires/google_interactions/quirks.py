@@ -25,7 +25,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...] = ()
     """The names of other providers whose signed thoughts the endpoint reads."""
     server_tools: Mapping[str, str] = MappingProxyType(
-        {"web_search": "google_search", "web_fetch": "url_context"}
+        {"web_search": "google_search", "web_fetch": "url_context", "mcp": "mcp_server"}
     )
     """The name of a tool that the provider runs, with the API's name of it, unless that is the
     same."""

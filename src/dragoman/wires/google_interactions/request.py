@@ -28,7 +28,7 @@ from dragoman.wires.google_interactions.settings import (
     load_schema,
     load_settings,
 )
-from dragoman.wires.google_interactions.tools import dump_tools, load_tools
+from dragoman.wires.google_interactions.tools import SERVER_TOOLS, dump_tools, load_tools
 from dragoman.wires.google_interactions.usage import TOKEN
 
 __all__ = ["background", "dump_http", "dump_request", "load_request", "routes"]
@@ -151,7 +151,7 @@ def _find_fault(body: JsonMap) -> InvalidRequestError | None:
 
 
 _REQUESTS = RequestFormat(
-    NAME, Quirks, _load_body, _dump_body, ("input",), _find_fault, _TOOL_FIELDS
+    NAME, Quirks, _load_body, _dump_body, ("input",), _find_fault, _TOOL_FIELDS, SERVER_TOOLS
 )
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,

@@ -47,12 +47,6 @@ request_fields = RequestFields(
         ["previous_interaction_id", "cached_content", "environment", "continuation_token"]
     ),
     lengths=frozenset(["generation_config.max_output_tokens"]),
-    server_tools={
-        "google_search": "web_search",
-        "url_context": "web_fetch",
-        "code_execution": "code_execution",
-        "tool_search": "tool_search",
-    },
     types=declare_types(
         number=("generation_config.temperature", "generation_config.top_p"),
         whole=("generation_config.max_output_tokens", "generation_config.seed"),

@@ -19,6 +19,7 @@ from dragoman.codec.json_values import (
     text_or_json,
 )
 from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.server_tools import ServerTools
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import ProviderPart, ToolCallPart, ToolResultPart
@@ -29,6 +30,7 @@ from dragoman.wires.google_interactions.quirks import OWN, Quirks
 __all__ = [
     "FUNCTION",
     "RESULT",
+    "SERVER_TOOLS",
     "dump_call",
     "dump_result",
     "dump_tool_choice",
@@ -45,6 +47,24 @@ _NAMED = (FUNCTION, RESULT, _MCP_CALL, _MCP_RESULT)
 """Types of steps that name their tool."""
 _ABSENT = "absent"
 _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
+SERVER_TOOLS = ServerTools(
+    names={
+        **{name: name for name in ("code_execution", "computer_use", "file_search", "tool_search")},
+        "google_search": "web_search",
+        "url_context": "web_fetch",
+        "mcp_server": "mcp",
+    },
+    options={
+        "file_search": {"stores": "file_search_store_names", "max_results": "top_k"},
+        "computer_use": {"environment": "environment"},
+        "mcp": {
+            **{name: name for name in ("name", "url", "headers")},
+            "allowed_tools": "allowed_tools.0.tools",
+        },
+    },
+    usual={"mcp": {"approval": "never"}},
+)
+"""The tools that Google runs, and the computer whose calls it defines."""
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _SENT_CHOICES = {choice: mode for mode, choice in _CHOICES.items()}
 

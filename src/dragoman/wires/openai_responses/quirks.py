@@ -48,6 +48,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     server_tools: Mapping[str, str] = MappingProxyType(
         {
             "code_execution": "code_interpreter",
+            "computer_use": "computer",
             "tool_search_tool_bm25": "tool_search",
             "tool_search_tool_regex": "tool_search",
         }

@@ -45,7 +45,7 @@ from dragoman.wires.openai_responses.settings import (
     load_schema,
     load_settings,
 )
-from dragoman.wires.openai_responses.tools import dump_tools, load_tools
+from dragoman.wires.openai_responses.tools import SERVER_TOOLS, dump_tools, load_tools
 
 __all__ = [
     "background",
@@ -249,7 +249,9 @@ def _fault(body: JsonMap) -> InvalidRequestError | None:
 
 
 _TOOL_FIELDS: ToolFields = dict.fromkeys(("strict", "defer_loading", "allowed_callers"), "")
-_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("input",), _fault, _TOOL_FIELDS)
+_REQUESTS = RequestFormat(
+    NAME, Quirks, _load, _dump, ("input",), _fault, _TOOL_FIELDS, SERVER_TOOLS
+)
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,
     _REQUESTS.dump_request,

@@ -46,12 +46,6 @@ __all__ = [
     "dump_unfinished",
 ]
 
-_SEARCHES = (
-    "web_search",
-    "web_search_2025_08_26",
-    "web_search_preview",
-    "web_search_preview_2025_03_11",
-)
 _MINOR = [
     "include",
     "reasoning.summary",
@@ -73,16 +67,10 @@ request_fields = RequestFields(
         "text": ({"format": {"type": "text"}}, {}),
         "reasoning": ({},),
         "text.verbosity": ("medium",),
-        "tools.container": ({"type": "auto"},),
     },
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
     unstored={"store": False},
     references=frozenset(["previous_response_id", "conversation", "prompt"]),
-    server_tools={
-        **dict.fromkeys(_SEARCHES, "web_search"),
-        "code_interpreter": "code_execution",
-        "tool_search": "tool_search",
-    },
     groups=tool_groups,
     types=declare_types(
         number=("temperature", "top_p"),

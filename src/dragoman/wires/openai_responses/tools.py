@@ -21,6 +21,7 @@ from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, 
 from dragoman.codec.marks import attach_interrupt
 from dragoman.codec.media import decode_base64, dump_data_url, load_url
 from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.server_tools import ServerTools
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
 from dragoman.interrupt import Interrupt
@@ -33,6 +34,7 @@ from dragoman.wires.openai_responses.quirks import OWN, Quirks
 __all__ = [
     "APPROVAL",
     "FUNCTION",
+    "SERVER_TOOLS",
     "IMAGE_CALL",
     "CALL_ITEMS",
     "CallItemType",
@@ -49,6 +51,35 @@ __all__ = [
     "find_runner",
 ]
 
+_SEARCHES = ("web_search", "web_search_2025_08_26", "web_search_preview")
+SERVER_TOOLS = ServerTools(
+    names={
+        **dict.fromkeys((*_SEARCHES, "web_search_preview_2025_03_11"), "web_search"),
+        **dict.fromkeys(("computer", "computer_use_preview"), "computer_use"),
+        **{name: name for name in ("file_search", "image_generation", "mcp", "tool_search")},
+        "code_interpreter": "code_execution",
+    },
+    options={
+        "web_search": {
+            "allowed_domains": "filters.allowed_domains",
+            "context_size": "search_context_size",
+            "user_location": "user_location",
+        },
+        "file_search": {"stores": "vector_store_ids", "max_results": "max_num_results"},
+        "image_generation": {
+            name: name for name in ("size", "quality", "background", "output_format")
+        },
+        "mcp": {
+            **{name: name for name in ("headers", "authorization", "allowed_tools")},
+            "name": "server_label",
+            "url": "server_url",
+            "approval": "require_approval",
+            "description": "server_description",
+        },
+    },
+    usual={"mcp": {"approval": "always"}},
+)
+"""The tools that OpenAI runs, and the computer whose calls it defines."""
 _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 _NO_STORES = {"type": "file_search"}
 _CHOICES = ("auto", "none", "required")

@@ -16,14 +16,15 @@ import msgspec
 
 from dragoman.codec.fit_ids import DistinctIds
 from dragoman.codec.json_values import if_object, if_objects, if_text, read_extra_fields
+from dragoman.codec.server_tools import read_tool
 from dragoman.codec.serving import ToolGroups
 from dragoman.event import Event, PartFinished, PartStarted
 from dragoman.fold import arguments_json
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, Message, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
-from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.tools import load_tools
+from dragoman.wires.openai_responses.quirks import NAME, OWN
+from dragoman.wires.openai_responses.tools import SERVER_TOOLS, load_tools
 
 __all__ = ["tool_groups"]
 
@@ -79,12 +80,12 @@ def _list_tools(
 
 def _list_group(
     group: str, about: str, entries: Sequence[Json], names: DistinctIds
-) -> Iterator[_GroupedTool | ServerTool]:
+) -> Iterator[_GroupedTool | ToolSpec | ServerTool]:
     """Yields the tools of a group. The first one says what the group is for."""
     joint = "" if group.endswith("_") else "__"
     for tool in load_tools(entries):
         if isinstance(tool, ServerTool) and (tool.name != _CUSTOM or not _name_of(tool)):
-            yield tool
+            yield read_tool(tool, NAME, SERVER_TOOLS)
             continue
         name = _name_of(tool)
         function = tool if isinstance(tool, ToolSpec) else _make_function(tool)
