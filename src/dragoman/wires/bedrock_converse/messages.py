@@ -272,6 +272,8 @@ def _dump_entry(out: Outgoing[Quirks], position: int, names: set[str]) -> Json:
     # A document stands beside a text, whatever is joined to the message later.
     if out.target is not None and has_document(blocks):
         blocks.append({"text": out.quirks.opening})
+        why = "the API wants a text beside a document; a placeholder is sent"
+        out.lose(position, None, Lost.beginning, why)
     fields = OWN.fields(message.native) if out.unreadable[position] is None else {}
     return merge_wire_fields({"role": role, "content": _order(out, position, blocks)}, fields)
 

@@ -74,8 +74,11 @@ def dump_usage(usage: Usage | None, other: JsonMap) -> Json:
     usage = usage or Usage()
     read, write = usage.cache_read_tokens, usage.cache_write_tokens
     prompt, answer = usage.input_tokens or 0, usage.output_tokens or 0
+    if (read or 0) + (write or 0) > prompt:
+        # Some providers count what they cached apart. The API has no negative numbers.
+        read = write = None
     counts: Json = {
-        _INPUT: max(0, prompt - (read or 0) - (write or 0)),
+        _INPUT: prompt - (read or 0) - (write or 0),
         _OUTPUT: answer,
         _TOTAL: prompt + answer if usage.total_tokens is None else usage.total_tokens,
     }
