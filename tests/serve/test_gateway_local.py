@@ -16,7 +16,13 @@ from support.asgi import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(180)]
 WIRES = wires.names("model")
-BASES = {"google": "/v1beta", "mistral": "/mistral/v1", "ollama": "", "cohere": "/v2"}
+BASES = {
+    "google": "/v1beta",
+    "mistral": "/mistral/v1",
+    "ollama": "",
+    "cohere": "/v2",
+    "bedrock_converse": "",
+}
 """Where the wires' paths begin, where that is not `/v1`."""
 TOOL = ToolSpec(
     "weather",
