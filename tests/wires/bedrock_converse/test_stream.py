@@ -62,6 +62,9 @@ def stop(index: int) -> dict[str, Any]:
     return {"contentBlockStop": {"contentBlockIndex": index}}
 
 
+STRANGE = delta(0, strange={"a": 1})
+
+
 def framed(*events: Any) -> bytes:
     return b"".join(
         frame_binary_event(name, json.dumps(payload).encode())
@@ -358,7 +361,15 @@ def test_any_body_of_an_error_is_read(body: bytes) -> None:
     assert isinstance(error_in(wire.load_response(body)), ProviderError | DecodeError)
 
 
-@given(st.lists(st.sampled_from([START, *SPOKEN, *ENDED, *OVER]), max_size=9))
+def test_an_unknown_delta_beside_a_text_loses_no_word() -> None:
+    """Neither where the answer is cut, which was a KeyError, nor where it ends."""
+    begun = [START, delta(0, text="Hi"), STRANGE]
+    assert isinstance(error_in(read(*begun)), StreamCutError)
+    assert fold(read(*begun))[0].text == "Hi"
+    assert message(*begun, stop(0), *OVER).text == "Hi"
+
+
+@given(st.lists(st.sampled_from([START, *SPOKEN, STRANGE, *ENDED, *OVER]), max_size=9))
 def test_any_order_of_events_ends_once(events: list[Any]) -> None:
     found = read(*events)
     ends = [event for event in found if type(event).__name__ in ("RunError", "MessageFinished")]

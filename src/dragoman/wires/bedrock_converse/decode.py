@@ -227,7 +227,9 @@ class Decoder(MessageDecoder):
     def _settle(self, index: int) -> OpenPart | None:
         """Adds what deltas held beside text to the part of a Converse block. Returns the part, or
         None if the block is not open."""
-        part, deltas = self._out.find(index), self._beside.pop(index, ())
+        part = self._out.find(index)
+        # Deltas of an unknown type are a block of their own, whatever index they name.
+        deltas = () if index in self._whole else self._beside.pop(index, ())
         if part is not None and deltas:
             fields = part.native[NAME] = grown({}, deltas)
             if isinstance(part.part, TextPart):
