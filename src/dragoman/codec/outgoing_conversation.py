@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeGuard, TypeVar, overload
 
 import msgspec
 
@@ -14,11 +14,21 @@ from dragoman.codec.json_values import if_object
 from dragoman.codec.marks import Places, strip_all_marks
 from dragoman.codec.signature_check import find_unreadable
 from dragoman.loss import Loss, Lost
-from dragoman.message import NOTES, OURS, Message, Origin, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    NOTES,
+    OURS,
+    Content,
+    Message,
+    Origin,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.request import ModelRequest, ToolSpec
 
 __all__ = [
     "Outgoing",
+    "is_provider_tool",
     "read_sole_text",
     "drop_foreign_options",
     "prepare_named_outgoing",
@@ -204,6 +214,11 @@ def _says(name: str, field: object) -> bool:
     if name == _SCHEMA_FIELD or not isinstance(field, dict):
         return bool(field) and name != _SCHEMA_FIELD
     return any(inner for key, inner in if_object(field).items() if key != "format")
+
+
+def is_provider_tool(piece: Content) -> TypeGuard[ToolCallPart | ToolResultPart]:
+    """True if a piece is the call or the result of a tool that a provider ran."""
+    return isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider"
 
 
 def read_sole_text(message: Message) -> str | None:

@@ -7,7 +7,7 @@ of machines and containers) botocore finds, and renews, as AWS's own tools do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -18,8 +18,10 @@ from dragoman.providers.auth import Auth
 from dragoman.providers.hints import install_command
 from dragoman.request import HttpRequest
 
-__all__ = ["bedrock_auth", "bedrock_url", "find_region"]
+__all__ = ["BEDROCK_KEY", "bedrock_auth", "bedrock_url", "make_region_auth"]
 
+BEDROCK_KEY = "AWS_BEARER_TOKEN_BEDROCK"
+"""Environment variable of an API key of Bedrock."""
 _REGION = "us-east-1"
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _KEY, _SECRET, _TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
@@ -41,7 +43,7 @@ _SERVICE = "bedrock"
 def bedrock_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
     """Returns how requests to Amazon Bedrock are authorized and where they go: with an API key by
     that, else by a signature; None if the environment names neither."""
-    region = find_region(environment)
+    region = _find_region(environment)
     if key:
         return Auth(base_url=bedrock_url(region or _REGION))
     if not _first_value(environment, _SIGNS) and not _find_files(environment):
@@ -56,15 +58,30 @@ def bedrock_auth(environment: Mapping[str, str], key: str | None) -> Auth | None
     return Auth(base_url=bedrock_url(region), sign=sign)
 
 
-def find_region(environment: Mapping[str, str]) -> str:
-    """Returns the region of AWS that the environment names, or an empty text."""
-    return _first_value(environment, _REGIONS)
-
-
 def bedrock_url(region: str) -> str:
     """Returns the base URL of Bedrock's models in a region such as `eu-central-1`."""
     suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     return f"https://bedrock-runtime.{region}.{suffix}"
+
+
+def make_region_auth(url: str) -> Callable[[Mapping[str, str], str | None], Auth | None]:
+    """Returns the `Provider.auth` of an endpoint. `url`: its base URL, with `{region}` for the
+    region."""
+
+    def find(environment: Mapping[str, str], key: str | None) -> Auth | None:
+        """Returns where requests with a Bedrock API key go, or None without one."""
+        if not key:
+            return None
+        if region := _find_region(environment):
+            return Auth(base_url=url.format(region=region))
+        return Auth(base_url=SettingsError("Amazon Bedrock needs a region: set AWS_REGION"))
+
+    return find
+
+
+def _find_region(environment: Mapping[str, str]) -> str:
+    """Returns the region of AWS that the environment names, or an empty text."""
+    return _first_value(environment, _REGIONS)
 
 
 def _sign(request: HttpRequest, credentials: Any, region: str) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 each request. A model is the id of a model, or of an inference profile, or an ARN."""
 
 from dragoman.capability import Capability
-from dragoman.providers.aws_auth import bedrock_auth, bedrock_url
+from dragoman.providers.aws_auth import BEDROCK_KEY, bedrock_auth, bedrock_url
 from dragoman.providers.provider import Calls, Provider
 
 __all__ = ["PROVIDER"]
@@ -21,7 +21,7 @@ PROVIDER = Provider(
     base_url=bedrock_url("us-east-1"),
     base_url_names={"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": ""},
     aliases=("aws-bedrock", "amazon-bedrock"),
-    key_names=("AWS_BEARER_TOKEN_BEDROCK",),
+    key_names=(BEDROCK_KEY,),
     auth=bedrock_auth,
     auth_names=("AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
     chat_model="global.anthropic.claude-sonnet-4-6-v1:0",

@@ -5,7 +5,7 @@ import msgspec
 from dragoman.capability import Capability
 from dragoman.providers import vertex_anthropic
 from dragoman.providers.anthropic import PROVIDER as ANTHROPIC
-from dragoman.providers.aws_region import BEDROCK_KEY, make_region_auth
+from dragoman.providers.aws_auth import BEDROCK_KEY, make_region_auth
 
 __all__ = ["PROVIDER"]
 

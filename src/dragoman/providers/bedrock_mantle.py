@@ -1,7 +1,7 @@
 """Amazon Bedrock's endpoint `bedrock-mantle`, by Chat Completions with a Bedrock API key."""
 
 from dragoman.capability import HOSTED, Capability
-from dragoman.providers.aws_region import BEDROCK_KEY, make_region_auth
+from dragoman.providers.aws_auth import BEDROCK_KEY, make_region_auth
 from dragoman.providers.provider import Provider
 from dragoman.wires.openai_chat.quirks import Quirks
 

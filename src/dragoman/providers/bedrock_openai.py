@@ -5,7 +5,7 @@ import msgspec
 
 from dragoman.capability import Capability
 from dragoman.providers import bedrock_mantle
-from dragoman.providers.aws_region import make_region_auth
+from dragoman.providers.aws_auth import make_region_auth
 
 __all__ = ["PROVIDER"]
 

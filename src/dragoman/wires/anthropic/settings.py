@@ -23,6 +23,7 @@ __all__ = [
     "FIELDS",
     "default_max_tokens",
     "dump_schema",
+    "fit_output_schema",
     "dump_settings",
     "fit_together",
     "load_schema",
@@ -156,7 +157,7 @@ def dump_schema(request: ModelRequest, form: JsonMap, losses: list[Loss]) -> Jso
     own: JsonMap = form.get("output_schema", {})
     schema = request.output_schema
     if schema is not None and "as is" not in own:
-        schema = _fit_schema(schema, losses)
+        schema = fit_output_schema(schema, losses)
     if schema is None:
         return {}
     format_ = {**own.get("fields", {}), "type": "json_schema", "schema": schema}
@@ -167,7 +168,7 @@ def dump_schema(request: ModelRequest, form: JsonMap, losses: list[Loss]) -> Jso
     )
 
 
-def _fit_schema(schema: JsonMap, losses: list[Loss]) -> JsonMap | None:
+def fit_output_schema(schema: JsonMap, losses: list[Loss]) -> JsonMap | None:
     """Returns a schema in the Anthropic API's dialect, or None, with a loss, if the dialect cannot
     express it."""
     fitting = fit_schema(schema, _DIALECT)

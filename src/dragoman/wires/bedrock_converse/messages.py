@@ -7,7 +7,7 @@ the API wants the two sides to take turns. Without a target each message is writ
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ from dragoman.codec.json_values import (
 )
 from dragoman.codec.media import media_label
 from dragoman.codec.opening import count_system_messages
-from dragoman.codec.outgoing_conversation import Outgoing, prepare_named_outgoing
+from dragoman.codec.outgoing_conversation import Outgoing, is_provider_tool, prepare_named_outgoing
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.codec.signature_check import name_part_type
 from dragoman.codec.wire_operations import ConversationFormat
@@ -367,7 +367,7 @@ def _explain_unsendable(out: Outgoing[Quirks], position: int, piece: Content) ->
     is_ours, has_target = OWN.is_ours(piece.native), out.target is not None
     if isinstance(piece, ThinkingPart):
         return unread or _explain_thinking(piece, by_model=by_model, has_target=has_target)
-    if isinstance(piece, ProviderPart) or _is_provider_tool(piece):
+    if isinstance(piece, ProviderPart) or is_provider_tool(piece):
         return unread or (None if is_ours else "it is another provider's")
     if isinstance(piece, TextPart) and has_target and not piece.text.strip():
         return "it is blank, which the API refuses"
@@ -397,14 +397,9 @@ def _explain_thinking(piece: ThinkingPart, *, by_model: bool, has_target: bool) 
     return "it is not signed for this API"
 
 
-def _is_provider_tool(piece: Content) -> TypeGuard[ToolCallPart | ToolResultPart]:
-    """True if a piece is the call or the result of a tool that a provider ran."""
-    return isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider"
-
-
 def _name_piece(piece: Content) -> str:
     """Returns what a loss of a Converse conversation calls a piece."""
-    if _is_provider_tool(piece):
+    if is_provider_tool(piece):
         return piece.name
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
         return media_label(piece)

@@ -17,7 +17,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.request import Effort, ModelRequest
 from dragoman.wires.anthropic import Quirks as ClaudeQuirks
 from dragoman.wires.anthropic.settings import dump_settings as dump_claude_settings
-from dragoman.wires.anthropic.settings import fit_together
+from dragoman.wires.anthropic.settings import fit_output_schema, fit_together
 from dragoman.wires.bedrock_converse.quirks import OWN, Quirks
 from dragoman.wires.bedrock_converse.tools import MARK
 
@@ -123,10 +123,7 @@ def dump_schema(request: ModelRequest, losses: list[Loss]) -> Json:
     if schema is None:
         return {}
     if text_format is None:
-        claude = dump_claude_settings(
-            ModelRequest("", output_schema=schema), ClaudeQuirks(), losses
-        )
-        fitted = if_object(if_object(claude.get("output_config")).get("format")).get("schema")
+        fitted = fit_output_schema(schema, losses)
         if fitted is None:
             return {}
         text = json_bytes.encode(fitted).decode()

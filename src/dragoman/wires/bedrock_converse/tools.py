@@ -47,7 +47,7 @@ CALL, RESULT, MARK = "toolUse", "toolResult", "cachePoint"
 _CHOICES = {"auto": "auto", "any": "required"}
 _SENT_CHOICES = {neutral: choice for choice, neutral in _CHOICES.items()}
 SERVER_TOOLS = ServerTools(
-    names={"nova_grounding": "web_search", "nova_code_interpreter": "code_execution"},
+    names={name: common for common, name in Quirks().server_tools.items()},
     models="nova-2",
 )
 """The tools that Amazon runs for its own models. None takes options."""

@@ -32,7 +32,7 @@ from dragoman.codec.json_values import (
 from dragoman.codec.marks import strip_all_marks
 from dragoman.codec.media import describe_as_text, media_label, read_media_text
 from dragoman.codec.message_list import ABSENT, dump_content, load_list
-from dragoman.codec.outgoing_conversation import prepare_outgoing
+from dragoman.codec.outgoing_conversation import is_provider_tool, prepare_outgoing
 from dragoman.codec.serving import Problem
 from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
@@ -491,7 +491,7 @@ def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str 
         if reason is None and not out.chat.own.is_ours(piece.native):
             return _explain_foreign(piece)
         return reason
-    if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
+    if is_provider_tool(piece):
         return reason or "this API takes no record of tools that it ran"
     if isinstance(piece, ToolResultPart):
         return "a result stands in a user message"

@@ -8,7 +8,7 @@ instruction. A text, or a list of content blocks, is the input of one message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -24,7 +24,12 @@ from dragoman.codec.json_values import (
     read_extra_fields,
 )
 from dragoman.codec.opening import count_system_messages
-from dragoman.codec.outgoing_conversation import Outgoing, prepare_named_outgoing, read_sole_text
+from dragoman.codec.outgoing_conversation import (
+    Outgoing,
+    is_provider_tool,
+    prepare_named_outgoing,
+    read_sole_text,
+)
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.codec.signature_check import name_part_type
 from dragoman.codec.wire_operations import ConversationFormat
@@ -346,7 +351,7 @@ def _explain_unsendable(piece: Content, unread: str | None, *, by_model: bool) -
         if unread is None and not piece.text and not OWN.is_ours(piece.native):
             return "it is signed for another format"
         return unread
-    if isinstance(piece, ProviderPart) or _is_provider_tool(piece):
+    if isinstance(piece, ProviderPart) or is_provider_tool(piece):
         return unread or (None if OWN.is_ours(piece.native) else "it is another provider's")
     if isinstance(piece, ToolCallPart) and not by_model:
         return "the API takes calls from the model alone"
@@ -355,14 +360,9 @@ def _explain_unsendable(piece: Content, unread: str | None, *, by_model: bool) -
     return None
 
 
-def _is_provider_tool(piece: Content) -> TypeGuard[ToolCallPart | ToolResultPart]:
-    """True if a piece is the call or the result of a tool that a provider ran."""
-    return isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by == "provider"
-
-
 def _name_piece(piece: Content) -> str:
     """Returns what a loss of an Interactions conversation calls a piece of the provider's."""
-    if _is_provider_tool(piece):
+    if is_provider_tool(piece):
         return piece.name
     return piece.kind if isinstance(piece, ProviderPart) else ""
 

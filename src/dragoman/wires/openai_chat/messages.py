@@ -16,6 +16,7 @@ from dragoman.codec.fit_ids import NameRule, fit_names, map_call_ids
 from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import if_object, if_objects, if_text
 from dragoman.codec.media import describe_as_text, guess_media_type
+from dragoman.codec.outgoing_conversation import is_provider_tool
 from dragoman.json_bytes import Json
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -198,7 +199,7 @@ def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str 
         has_field = NAME in (piece.native or ()) or out.quirks.thinking is not None
         if not has_field and out.target is not None:
             return reason or "the vendor takes no thinking back"
-    if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
+    if is_provider_tool(piece):
         if reason is None and out.target is not None and not out.quirks.executed_tools:
             return "the vendor takes no record of tools that it ran"
         return reason
