@@ -8,6 +8,7 @@ is no matter of theirs.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -45,6 +46,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.property)
         for mark in item.iter_markers("mend"):
             item.user_properties.extend(("mend", point) for point in mark.args)
+
+
+def pytest_collection_finish() -> None:
+    """Takes all that stands before the first test, which is much and stays, out of the garbage
+    collector's sight: a collection takes a second otherwise, and many tests ask for one."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
