@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 from hypothesis import Phase, is_hypothesis_test, settings
@@ -48,11 +48,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.user_properties.extend(("mend", point) for point in mark.args)
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Takes all that stands before the first test, which is much and stays, out of the garbage
     collector's sight: a collection takes a second otherwise, and many tests ask for one."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
