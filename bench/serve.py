@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
@@ -59,26 +59,50 @@ def chunk(number: int) -> bytes:
     )
 
 
+WHOLE = (
+    b'{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":'
+    b'{"role":"assistant","content":"Paris is the capital."},"finish_reason":"stop"}],'
+    b'"usage":{"prompt_tokens":9,"completion_tokens":5,"total_tokens":14}}'
+)
+WHOLE_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(WHOLE)
+)
 END = (
     b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},'
     b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 )
 
 
+LITELLM_SETTINGS = """
+model_list:
+  - model_name: m
+    litellm_params:
+      model: openai/m
+      api_base: http://127.0.0.1:{upstream}/v1
+      api_key: none
+litellm_settings:
+  telemetry: false
+general_settings:
+  dangerously_permit_weak_or_unset_master_key: true
+"""
+
+
 async def provide(port: int) -> None:
     """The provider: `max_tokens` says how many events, `seed` how many a second."""
     import json
 
+    async def asked_for(reader: asyncio.StreamReader) -> Any:
+        head = await reader.readuntil(b"\r\n\r\n")
+        lines = head.lower().split(b"\r\n")
+        lengths = [int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length")]
+        return json.loads(await reader.readexactly(lengths[0])) if lengths else None
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            lines = head.lower().split(b"\r\n")
-            lengths = [
-                int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length")
-            ]
-            if not lengths:  # somebody looks whether it is there
+            while (asked := await asked_for(reader)) is not None and not asked.get("stream"):
+                writer.write(WHOLE_HEAD + WHOLE)
+            if asked is None:  # somebody looks whether it is there
                 return
-            asked = json.loads(await reader.readexactly(lengths[0]))
             events, rate = asked.get("max_tokens", 10), asked.get("seed", 0)
             writer.write(HEAD)
             begun = time.monotonic()
@@ -197,16 +221,22 @@ def free() -> int:
         return one.getsockname()[1]
 
 
-def wait(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Until somebody listens there."""
+def is_there(port: int, process: subprocess.Popen[bytes]) -> bool:
+    """Whether somebody listens there, who is waited for."""
     for _ in range(1200):
         if process.poll() is not None:
-            raise SystemExit(f"a server ended with {process.returncode}")
+            return False
         with socket.socket() as one:
             if one.connect_ex(("127.0.0.1", port)) == 0:
-                return
+                return True
         time.sleep(0.1)
-    raise SystemExit("a server does not answer")
+    return False
+
+
+def wait(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Until somebody listens there."""
+    if not is_there(port, process):
+        raise SystemExit("a server does not answer")
 
 
 def main() -> None:
@@ -238,11 +268,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if given.litellm:
             settings = Path(folder) / "litellm.yaml"
-            settings.write_text(
-                f"model_list:\n  - model_name: m\n    litellm_params:\n      model: openai/m\n      api_base: http://127.0.0.1:{upstream}/v1\n"
-                "      api_key: none\nlitellm_settings:\n  telemetry: false\n"
-                "general_settings:\n  dangerously_permit_weak_or_unset_master_key: true\n"
-            )
+            settings.write_text(LITELLM_SETTINGS.format(upstream=upstream))
             started.append(
                 subprocess.Popen(
                     [
