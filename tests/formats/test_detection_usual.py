@@ -15,13 +15,15 @@ from dragoman.formats.registry import detectable
 
 IDS = st.one_of(
     st.from_regex(r"(call_|toolu_|chatcmpl-tool-|é)?[A-Za-z0-9_-]{0,9}", fullmatch=True),
-    st.sampled_from(["call_1", "abcDEF123", "abcdefghé", "", "x" * 70, "fc_1", "9 9 9 9 9"]),
+    st.sampled_from(
+        ["call_1", "abcDEF123", "abcdefghé", "", "x" * 70, "fc_1", "9 9 9 9 9", "\ud83d"]
+    ),
 )
-TEXTS = st.sampled_from(["", " ", "Hi.", "<a>", "{}", "\n"])
+TEXTS = st.sampled_from(["", " ", "Hi.", "<a>", "{}", "\n", "\ud83d"])
 CALLS = st.fixed_dictionaries(
     {
         "id": IDS,
-        "type": st.sampled_from(["function", "function", "custom"]),
+        "type": st.sampled_from(["function", "function", "custom", "\ud83d"]),
         "function": st.fixed_dictionaries(
             {"name": st.sampled_from(["look", "a b", ""]), "arguments": TEXTS}
         ),

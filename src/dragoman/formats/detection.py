@@ -24,6 +24,7 @@ __all__ = [
     "detect_conversation",
     "field_of",
     "open_conversation",
+    "open_decoded",
     "payload_of",
 ]
 
@@ -259,7 +260,12 @@ def open_conversation(value: object) -> OpenedConversation:
     Raises:
         HistoryError: there is no conversation in it, or it nests too deep.
     """
-    check_depth(value)
+    return open_decoded(check_depth(value))
+
+
+def open_decoded(value: object) -> OpenedConversation:
+    """Returns the messages of a conversation in JSON whose depth has been checked, as
+    `open_conversation` does."""
     facts = _load_facts()
     if isinstance(value, list):
         return OpenedConversation(cast("list[Any]", value), "", {})
@@ -371,7 +377,7 @@ def _shape(element: object) -> _Shape:
     usual_type = _USUAL.get(if_text(if_object(element).get("role")))
     try:
         usual = usual_type and msgspec.convert(element, usual_type)
-    except msgspec.ValidationError:
+    except ValueError:  # it is another, or holds half a character
         usual = None
     if usual is None:
         return ""

@@ -24,9 +24,11 @@ from dragoman.memory.store import (
     MessageQuery,
     Neighbours,
     Quote,
+    Slot,
     Store,
     ThreadChange,
     load_neighbours,
+    read_content,
     read_page,
 )
 from dragoman.memory.stored_working_memory import StoredWorking
@@ -34,7 +36,7 @@ from dragoman.memory.thread import Page, StoredMessage, Thread
 from dragoman.memory.thread_state import ThreadState
 from dragoman.memory.titles import AskModel, Titles, TitleTasks, make_title
 from dragoman.memory.vectors import VectorStore
-from dragoman.memory.window import Loaded, ThreadReading, load_newest
+from dragoman.memory.window import Loaded, ThreadReading, count_first, load_newest
 from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Message
 from dragoman.runtime import new_id, now
@@ -406,14 +408,16 @@ class Memory(StoredWorking):
             check_id("the turn of a message", message.turn)
         return message.replace(id=message_id, created_at=message.created_at or self._clock())
 
-    async def read_thread(self, thread_id: str) -> ThreadReading:
-        """Returns from the memory a thread in its present state. Its messages are read when they
-        are first needed.
+    async def read_thread(self, thread_id: str, slot: Slot | None = None) -> ThreadReading:
+        """Returns from the memory a thread in its present state. What the store does not read in the
+        same step is read when it is first needed. `slot`: that of its state, if a run needs that.
 
         Raises:
             StoreError: the store failed.
         """
-        return ThreadReading(self.store, await self.thread(thread_id))
+        count = count_first(self.window)
+        content = await read_content(self.store, check_id("thread_id", thread_id), count, slot)
+        return ThreadReading(self.store, content, count)
 
     async def load_newest(
         self, reading: ThreadReading, *, other_tokens: int = 0, goes_on: bool = False

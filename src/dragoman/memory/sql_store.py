@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
-from dragoman.errors import StoreError
+from sqlalchemy import Connection
+
+from dragoman.errors import HistoryError, StoreError
 from dragoman.memory import sql_reading, sql_saving, sql_slots
 from dragoman.memory.sql_tables import MIGRATIONS
 from dragoman.memory.sql_vectors import SqlVectors
-from dragoman.memory.store import Batch, MessageQuery, Slot, SlotText, ThreadQuery
+from dragoman.memory.store import (
+    Batch,
+    MessageQuery,
+    Slot,
+    SlotText,
+    ThreadContent,
+    ThreadQuery,
+    query_newest,
+)
 from dragoman.memory.stored_message import pack
 from dragoman.memory.thread import Branch, StoredMessage, Thread
 from dragoman.sql.database import Database
@@ -47,6 +58,15 @@ class SqlStore:
             lambda connection: sql_reading.select_threads(connection, query)
         )
 
+    async def read_content(
+        self, thread_id: str, count: int | None, slot: Slot | None
+    ) -> ThreadContent:
+        """Reads a thread of the SQL store with its newest messages and a slot; see `read_content`
+        of `store`."""
+        return await self.database.read(
+            lambda connection: _select_content(connection, thread_id, count, slot)
+        )
+
     async def branches(self, thread_id: str) -> list[Branch]:
         """Returns a thread's branches from the SQL store, as `Store.branches`."""
         branches = await self.database.read(
@@ -81,3 +101,19 @@ class SqlStore:
     async def close(self) -> None:
         """Closes the store, as `Store.close`."""
         await self.database.close()
+
+
+def _select_content(
+    connection: Connection, thread_id: str, count: int | None, slot: Slot | None
+) -> ThreadContent:
+    """Reads by SQL a thread, its newest messages and a slot."""
+    threads = sql_reading.select_threads(connection, ThreadQuery(ids=(thread_id,)))
+    if not threads:
+        return ThreadContent(None)
+    newest: list[StoredMessage] | None = None
+    if count:
+        # A damaged message is told to the thread's owner alone, who asks for it again.
+        with suppress(HistoryError):
+            newest = sql_reading.select_messages(connection, query_newest(threads[0], count))
+    state = None if slot is None else sql_slots.read_slot(connection, slot)
+    return ThreadContent(threads[0], newest, state)

@@ -28,9 +28,12 @@ __all__ = [
     "SlotText",
     "Store",
     "ThreadChange",
+    "ThreadContent",
     "ThreadQuery",
     "load_neighbours",
     "read_page",
+    "query_newest",
+    "read_content",
 ]
 
 Make = Literal["never", "missing", "new"]
@@ -228,6 +231,46 @@ class Store(Protocol):
 
 T = TypeVar("T")
 Q = TypeVar("Q", ThreadQuery, MessageQuery)
+
+
+class ThreadContent(NamedTuple):
+    """A thread, and what was read of it in the same step."""
+
+    thread: Thread | None
+    """`None`: it does not exist."""
+    newest: Sequence[StoredMessage] | None = None
+    """Its newest messages, newest first; `None`: they were not read."""
+    state: SlotText | None = None
+    """Of the slot that was asked for; `None`: it was not read."""
+
+
+async def read_content(
+    store: Store, thread_id: str, count: int | None, slot: Slot | None
+) -> ThreadContent:
+    """Reads a thread, with the `count` newest messages that it shows a model and with the slot if
+    the store has a method `read_content` that reads all of them in one step. No store needs it."""
+    if (read := getattr(store, "read_content", None)) is not None:
+        return await read(thread_id, count, slot)
+    threads = await store.threads(ThreadQuery(ids=(thread_id,)))
+    return ThreadContent(threads[0] if threads else None)
+
+
+def query_newest(thread: Thread, count: int | None, before: int | None = None) -> MessageQuery:
+    """Returns the query for the newest messages that a thread shows a model, newest first.
+
+    Args:
+        thread: the thread as it is stored.
+        count: how many; `None`: all.
+        before: the position of a message that they stand before; `None`: the thread's end.
+    """
+    return MessageQuery(
+        thread_id=thread.id,
+        branch=thread.branch,
+        after=thread.trimmed or None,
+        before=before,
+        newest_first=True,
+        limit=count,
+    )
 
 
 class Neighbours(msgspec.Struct, frozen=True):

@@ -274,8 +274,7 @@ def dump_own(
 def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> Json:
     """Returns the Anthropic fields of a tool call or result; towards an origin that does not read
     them, cache marks alone."""
-    wire_fields = OWN.fields(piece.native)
-    if out.unreadable[position] is None:
+    if not (wire_fields := OWN.fields(piece.native)) or out.unreadable[position] is None:
         return wire_fields
     return {key: wire_fields[key] for key in ("cache_control",) if key in wire_fields}
 
