@@ -51,6 +51,21 @@ async def test_a_run_reads_its_thread_in_one_step_and_writes_prompt_and_answer(
             assert count_steps() == 3
 
 
+async def test_a_page_is_read_in_one_step(tmp_path: Path, count_steps: Callable[[], int]) -> None:
+    async with Memory(f"sqlite:///{tmp_path}/chats.db") as memory:
+        said = [Message.user("Hi."), Message.model("Ho."), Message.user("Well?")]
+        saved = await memory.save(said, "t", resource_id="ann")
+        assert count_steps() == 1
+        page = await memory.recall("t", resource_id="ann", per_page=2, newest_first=True)
+        assert ([*page.items], page.has_more) == (saved[:0:-1], True)
+        page = await memory.recall("t", page=1, per_page=2)
+        assert ([*page.items], page.has_more) == (saved[2:], False)
+        assert count_steps() == 2
+        assert (await memory.recall("t", per_page=0)).items == ()
+        with pytest.raises(HistoryError, match="No thread found"):
+            await memory.recall("t", resource_id="bob")
+
+
 async def test_damage_is_told_to_the_owner_alone(tmp_path: Path) -> None:
     async with Memory(f"sqlite:///{tmp_path}/chats.db") as memory:
         agent = Agent(ScriptedModel(lambda _: "Ho."), memory=memory)

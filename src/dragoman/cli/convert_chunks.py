@@ -295,15 +295,15 @@ def _share_chunks(
     free = processes * 2
     busy = {connection: deque[tuple[int, InputChunk]]() for connection in processes}
     done: dict[int, tuple[InputChunk, ConvertedChunk]] = {}
-    given = turn = 0
+    count = turn = 0
     while True:
         # Ready chunks count too: a slow first chunk must not let them fill the memory.
-        while free and given - turn < most and (chunk := next(chunks, None)) is not None:
+        while free and count - turn < most and (chunk := next(chunks, None)) is not None:
             connection = free.pop()
             connection.send(chunk)
-            busy[connection].append((given, chunk))
-            given += 1
-        if given == turn:
+            busy[connection].append((count, chunk))
+            count += 1
+        if count == turn:
             return
         for ready in wait([connection for connection in processes if busy[connection]]):
             connection = cast("Connection", ready)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Never, Self, cast
 
+import msgspec
+
 from dragoman.arguments import expect, expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.memory_store import open_store
@@ -27,12 +29,14 @@ from dragoman.memory.store import (
     Slot,
     Store,
     ThreadChange,
+    limit_to_page,
     load_neighbours,
-    read_content,
+    make_page,
     read_page,
 )
 from dragoman.memory.stored_working_memory import StoredWorking
 from dragoman.memory.thread import Page, StoredMessage, Thread
+from dragoman.memory.thread_rules import check_found
 from dragoman.memory.thread_state import ThreadState
 from dragoman.memory.titles import AskModel, Titles, TitleTasks, make_title
 from dragoman.memory.vectors import VectorStore
@@ -188,18 +192,22 @@ class Memory(StoredWorking):
             HistoryError: there is no such branch or page, or a message is damaged.
         """
         check_page(page, per_page)
-        thread = await self._load_owned(thread_id, resource_id)
-        if branch is None:
-            branch = thread.branch
         query = MessageQuery(
-            thread_id=thread.id,
+            thread_id=check_id("thread_id", thread_id),
             branch=branch,
             since=since,
             until=until,
             newest_first=newest_first,
             damaged=problems is not None,
         )
-        stored_page = await read_page(self.store.messages, query, page, per_page)
+        content = await self._read_content(query := limit_to_page(query, page, per_page))
+        thread = check_found(content.thread, thread_id, resource_id)
+        if branch is None:
+            query = msgspec.structs.replace(query, branch=thread.branch)
+        messages = content.messages
+        if messages is None and per_page != 0:
+            messages = await self.store.messages(query)
+        stored_page = make_page(messages or (), page, per_page)
         items = {stored.position: stored for stored in stored_page.items}
         for neighbours in expect_each("include", include, Neighbours):
             items |= {
@@ -416,8 +424,10 @@ class Memory(StoredWorking):
             StoreError: the store failed.
         """
         count = count_first(self.window)
-        content = await read_content(self.store, check_id("thread_id", thread_id), count, slot)
-        return ThreadReading(self.store, content, count)
+        query = MessageQuery(
+            thread_id=check_id("thread_id", thread_id), newest_first=True, limit=count
+        )
+        return ThreadReading(self.store, await self._read_content(query, slot), count)
 
     async def load_newest(
         self, reading: ThreadReading, *, other_tokens: int = 0, goes_on: bool = False

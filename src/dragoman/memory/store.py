@@ -30,10 +30,10 @@ __all__ = [
     "ThreadChange",
     "ThreadContent",
     "ThreadQuery",
+    "limit_to_page",
     "load_neighbours",
+    "make_page",
     "read_page",
-    "query_newest",
-    "read_content",
 ]
 
 Make = Literal["never", "missing", "new"]
@@ -238,39 +238,10 @@ class ThreadContent(NamedTuple):
 
     thread: Thread | None
     """`None`: it does not exist."""
-    newest: Sequence[StoredMessage] | None = None
-    """Its newest messages, newest first; `None`: they were not read."""
+    messages: Sequence[StoredMessage] | None = None
+    """Those that the query finds; `None`: they were not read."""
     state: SlotText | None = None
     """Of the slot that was asked for; `None`: it was not read."""
-
-
-async def read_content(
-    store: Store, thread_id: str, count: int | None, slot: Slot | None
-) -> ThreadContent:
-    """Reads a thread, with the `count` newest messages that it shows a model and with the slot if
-    the store has a method `read_content` that reads all of them in one step. No store needs it."""
-    if (read := getattr(store, "read_content", None)) is not None:
-        return await read(thread_id, count, slot)
-    threads = await store.threads(ThreadQuery(ids=(thread_id,)))
-    return ThreadContent(threads[0] if threads else None)
-
-
-def query_newest(thread: Thread, count: int | None, before: int | None = None) -> MessageQuery:
-    """Returns the query for the newest messages that a thread shows a model, newest first.
-
-    Args:
-        thread: the thread as it is stored.
-        count: how many; `None`: all.
-        before: the position of a message that they stand before; `None`: the thread's end.
-    """
-    return MessageQuery(
-        thread_id=thread.id,
-        branch=thread.branch,
-        after=thread.trimmed or None,
-        before=before,
-        newest_first=True,
-        limit=count,
-    )
 
 
 class Neighbours(msgspec.Struct, frozen=True):
@@ -296,9 +267,16 @@ async def read_page(
 ) -> Page[T]:
     """Reads from a store a page of a query's results, and one more to see if another page
     follows."""
-    if per_page is not None:
-        query = msgspec.structs.replace(query, offset=page * per_page, limit=per_page + 1)
+    query = limit_to_page(query, page, per_page)
     return make_page([] if per_page == 0 else await read(query), page, per_page)
+
+
+def limit_to_page(query: Q, page: int, per_page: int | None) -> Q:
+    """Returns the query for a page of a store's items, and for one more to see if another page
+    follows."""
+    if per_page is None:
+        return query
+    return msgspec.structs.replace(query, offset=page * per_page, limit=per_page and per_page + 1)
 
 
 async def load_neighbours(

@@ -12,7 +12,7 @@ from dragoman.codec.memos import is_memo
 from dragoman.codec.turns import holds_only_answers
 from dragoman.history.exchanges import find_cuts
 from dragoman.memory.settings import Window
-from dragoman.memory.store import Store, ThreadContent, query_newest
+from dragoman.memory.store import MessageQuery, Store, ThreadContent
 from dragoman.memory.thread import StoredMessage
 from dragoman.message import Message, Role
 from dragoman.model.tokens import estimate_tokens
@@ -47,18 +47,20 @@ class ThreadReading:
     a thread to answer a request is not read again for the run that answers it.
     """
 
-    def __init__(self, store: Store, content: ThreadContent, count: int | None = None) -> None:
-        """Starts to read a thread's window. `content`: what was read of it, with `count` messages
-        at most."""
+    def __init__(self, store: Store, content: ThreadContent, count: int = 0) -> None:
+        """Starts to read a thread's window. `content`: what was read of it, with `count` newest
+        messages at most, newest first."""
         self.thread = content.thread
         """Its state when it was read; None if it does not exist."""
         self.state = content.state
         """What its runs share; `None`: it was not read."""
         self._store = store
-        self._messages = [*(content.newest or ())][::-1]
+        trimmed = content.thread.trimmed if content.thread else 0
+        newest = [message for message in content.messages or () if message.position > trimmed]
+        self._messages = newest[::-1]
         """The newest ones, oldest first, without a gap."""
-        was_read = content.newest is not None
-        self._is_whole = content.thread is None or (was_read and len(self._messages) < (count or 0))
+        was_read = content.messages is not None
+        self._is_whole = content.thread is None or (was_read and len(newest) < count)
         """True if no earlier messages exist."""
 
     async def before(
@@ -90,18 +92,24 @@ class ThreadReading:
     async def _read(self, count: int | None) -> int:
         """Reads earlier messages of the thread for the window and returns how many there were."""
         assert self.thread is not None
-        before = self._messages[0].position if self._messages else None
-        query = query_newest(self.thread, count, before)
+        query = MessageQuery(
+            thread_id=self.thread.id,
+            branch=self.thread.branch,
+            after=self.thread.trimmed or None,
+            before=self._messages[0].position if self._messages else None,
+            newest_first=True,
+            limit=count,
+        )
         page = await self._store.messages(query)
         self._messages = [*page[::-1], *self._messages]
         self._is_whole = count is None or len(page) < count
         return len(page)
 
 
-def count_first(window: Window) -> int | None:
-    """Returns how many messages a window reads first of a thread; `None`: none, or all."""
+def count_first(window: Window) -> int:
+    """Returns how many messages a window reads first of a thread; 0: none, or all."""
     if window.messages is None:
-        return window.tokens and _PAGE_SIZE
+        return _PAGE_SIZE if window.tokens else 0
     # One more shows whether the first message has memos before it.
     return window.messages and window.messages + 1
 
