@@ -253,6 +253,11 @@ def _priced_units(usage: Usage, response: JsonMap) -> dict[str, int]:
     # As of most answers: their note says nothing, so nothing is looked for.
     if not response:
         return {unit: count for unit, count in counts.items() if count is not None}
+    return _with_details(counts, response)
+
+
+def _with_details(counts: dict[str, Any], response: JsonMap) -> dict[str, int]:
+    """Returns the numbers of units with those that only the provider's own fields tell."""
     counts |= {unit: _first(response, paths) for unit, paths in _DETAILS.items()}
     counts |= {
         unit: count

@@ -149,9 +149,10 @@ class Record:
         """Takes the turn as the backend goes on with it."""
         self._turn, self.task_id = turn, turn.task_id
 
-    def keep_only(self, is_needed: Callable[[Event], bool]) -> None:
-        """Keeps the answer only if an event of it is needed, or an earlier answer of its
-        conversation was kept, since the next is found by way of this one."""
+    def keep_only(self, is_needed: Callable[[Event], bool] | None) -> None:
+        """Keeps the answer only if an event of it is needed (None: each is), a client may ask for it
+        by an id, or an earlier answer of its conversation was kept, since the next is found by way
+        of this one."""
         self._is_needed = is_needed
 
     def add(self, events: Sequence[Event]) -> None:
@@ -265,10 +266,9 @@ class Record:
 
     def _is_worth_keeping(self) -> bool:
         """Returns whether anything of the answer is needed later, see `keep_only`."""
-        is_needed = self._is_needed
-        return (
-            is_needed is None or self._turn.parent is not None or any(map(is_needed, self._events))
-        )
+        if self._is_needed is None or self._call.gives_answers or self._turn.parent is not None:
+            return True
+        return any(map(self._is_needed, self._events))
 
     async def end_run(self, result: ChatResult[str], last: RunFinished | RunError) -> None:
         """Keeps in the record what a run answered. `last`: the event that ended it."""

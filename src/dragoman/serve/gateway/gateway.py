@@ -70,6 +70,7 @@ __all__ = ["Gateway"]
 
 
 _Remembered = Literal["nothing", "uncarried", "all"]
+_NEEDED = {"nothing": None, "uncarried": is_uncarried, "all": None}
 _NEUTRAL_METADATA = ("usage_estimated",)
 """What is said of vectors whatever the provider."""
 
@@ -272,8 +273,7 @@ class Gateway:
         """
         model = self._find_models(turn.model_request.model).chat()
         note_asked(turn.model_request.model)
-        if self._find_remembered(call.wire) == "uncarried" and not call.gives_answers:
-            record.keep_only(is_uncarried)
+        record.keep_only(_NEEDED[self._find_remembered(call.wire)])
         request, losses = self._prepare_request(call, turn.model_request)
         sealer, owner = self._sealer, call.caller.id
         recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
