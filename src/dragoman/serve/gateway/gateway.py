@@ -178,6 +178,7 @@ class Gateway:
             max_tokens,
             retries,
         )
+        self._defaults = msgspec.structs.replace(self._settings, cache=None)
         self.references = references
         """Whether names of what a provider keeps are passed on to it."""
         self._remembered: dict[str, _Remembered] = {}
@@ -417,7 +418,7 @@ class Gateway:
         wire = call.wire.name
         request, losses = limit_candidates(request, wire)
         # What the request says wins over the gateway's defaults.
-        settings = request.settings.over(msgspec.structs.replace(self._settings, cache=None))
+        settings = request.settings.over(self._defaults)
         if self._max_tokens is not None:
             # A number below 1 means no limit to some providers.
             requested = settings.max_tokens or 0
