@@ -53,7 +53,8 @@ def method_paths(
 
 
 def _group(entries: Sequence[tuple[str, str, Wire, Route]]) -> Iterator[MethodPath]:
-    frequent = {path for _, path, _, route in entries if route.purpose in _FREQUENT}
+    asked_most = [path for _, path, _, route in entries if route.purpose in _FREQUENT]
+    frequent = {path for path in asked_most if "{" not in path}
 
     def rank(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, bool, int, str, str]:
         """Ranks a method's path: fixed paths before patterns, since each is tried in turn those
