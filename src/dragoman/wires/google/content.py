@@ -94,11 +94,9 @@ def dump_content(content: Sequence[Content], out: OutgoingContents, position: in
         if unsigned and "functionCall" in part:
             part.setdefault(SIGNATURE, out.quirks.placeholder)
             unsigned = False
-        parts.append(
-            part
-            if isinstance(piece, ProviderPart)
-            else part_to_snake_case(part, OWN.form(piece.native))
-        )
+        if piece.native and not isinstance(piece, ProviderPart):
+            part = part_to_snake_case(part, OWN.form(piece.native))
+        parts.append(part)
     return parts + later
 
 
@@ -146,6 +144,8 @@ def _load_thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> 
 
 
 def _dump_text(part: TextPart, out: OutgoingContents, position: int, index: int) -> _Block:
+    if not part.native:
+        return {"text": part.text}
     return {**out.own(part, position, index), "text": part.text}
 
 
@@ -192,11 +192,10 @@ def _stands_on_right_side(
     piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> bool:
     """Returns True if a call or result stands in a message where Gemini takes it."""
-    if isinstance(piece, ToolCallPart):
-        side = Role.MODEL
-    else:
-        side = Role.USER
-    if out.target is None or out.messages[position].role is side:
+    if out.target is None:
+        return True
+    side = Role.MODEL if isinstance(piece, ToolCallPart) else Role.USER
+    if out.messages[position].role is side:
         return True
     why = "the API takes calls from the model and results from the user alone"
     out.lose(position, index, name_part_type(piece), why)
