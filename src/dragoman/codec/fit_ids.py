@@ -218,15 +218,18 @@ def _own_ids(
             elif isinstance(piece, ToolCallPart):
                 return None
             out[position, index] = piece.id
-    keep = as_is or _keep_none
-    if _all_fit(first, rule) or all(keep(one) or rule.fits(one.id) for one in first.values()):
+    if _all_fit(first, rule) or _may_stay(first.values(), rule, as_is):
         return out
     return None
 
 
-def _keep_none(_: ToolCallPart | ToolResultPart) -> bool:
-    """Keeps no call or result from the rule for ids."""
-    return False
+def _may_stay(
+    pieces: Iterable[ToolCallPart | ToolResultPart],
+    rule: NameRule,
+    as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None,
+) -> bool:
+    """True if the ids of all calls and results fit the rule, or are sent whatever it says."""
+    return all((as_is is not None and as_is(piece)) or rule.fits(piece.id) for piece in pieces)
 
 
 class _Fresh:

@@ -15,7 +15,7 @@ from dragoman.wires.ai_sdk_messages.js_dates import date_of, is_js_date, js_date
 from dragoman.wires.ai_sdk_messages.notes import NAME, OWN, ROW, V4, Part, Parts
 from dragoman.wires.ai_sdk_messages.read_parts import STEP
 
-__all__ = ["dump_plain", "dump_plain_row", "load_plain", "load_plain_old", "load_plain_row"]
+__all__ = ["dump_plain_row", "load_plain", "load_plain_old", "load_plain_row"]
 
 _STEP = {"type": STEP}
 _BARE_STEP = MarkPart(STEP)
@@ -130,16 +130,6 @@ def _join(content: list[Content]) -> str:
     return "".join([piece.text for piece in content if type(piece) is TextPart])
 
 
-def dump_plain(message: Message, id_: str) -> Part | None:
-    """Returns a UI message of AI SDK 5 and later, or None. `id_` is that of its turn."""
-    if message.native is not None or message.created_at is not None or not _is_bare(message):
-        return None
-    parts = _dump_texts(message, has_state=message.role is Role.MODEL)
-    if parts is None:
-        return None
-    return {"id": id_, "role": _NAMES[message.role], "parts": parts}
-
-
 def dump_plain_row(message: Message, id_: str) -> Part | None:
     """Returns a Mastra row, or None. `id_` is that of its turn."""
     thread: Part = {}
@@ -151,7 +141,7 @@ def dump_plain_row(message: Message, id_: str) -> Part | None:
             return None
     parts = None
     if _is_bare(message):
-        parts = _dump_texts(message, has_state=False)
+        parts = _dump_texts(message)
     if parts is None:
         return None
     text = "".join([part["text"] for part in parts if "text" in part])
@@ -176,16 +166,13 @@ def _is_bare(message: Message) -> bool:
     return is_alone and not has_more and bool(message.content)
 
 
-def _dump_texts(message: Message, *, has_state: bool) -> Parts | None:
-    """Returns the AI SDK parts of texts and steps, or None if there are others. The inverse of
-    `_load_texts`."""
+def _dump_texts(message: Message) -> Parts | None:
+    """Returns the parts of texts and steps in a Mastra row, or None if there are others. The inverse
+    of `_load_texts`."""
     parts: Parts = []
     for piece in message.content:
         if type(piece) is TextPart and piece.native is None:
-            part: Part = {"type": "text", "text": piece.text}
-            if has_state:
-                part["state"] = "done"
-            parts.append(part)
+            parts.append({"type": "text", "text": piece.text})
         elif type(piece) is MarkPart and piece.kind == STEP and piece.native is None:
             parts.append({"type": STEP})
         else:

@@ -41,6 +41,8 @@ from dragoman.wires.google.tools_results import (
 
 __all__ = ["dump_block", "dump_content", "is_known", "load_block", "load_content"]
 
+_SIDES = {ToolCallPart: Role.MODEL, ToolResultPart: Role.USER}
+"""Whose messages may hold calls, and whose results."""
 _Block = Json
 _Fields = JsonMap
 
@@ -194,8 +196,7 @@ def _stands_on_right_side(
     """Returns True if a call or result stands in a message where Gemini takes it."""
     if out.target is None:
         return True
-    side = Role.MODEL if isinstance(piece, ToolCallPart) else Role.USER
-    if out.messages[position].role is side:
+    if out.messages[position].role is _SIDES[type(piece)]:
         return True
     why = "the API takes calls from the model and results from the user alone"
     out.lose(position, index, name_part_type(piece), why)

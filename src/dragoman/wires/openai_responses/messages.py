@@ -270,9 +270,8 @@ def _dump_plain(out: OutgoingItems, position: int) -> list[Json]:
     if message.native:
         return items
     for index, piece in enumerate(message.content):
-        dump = None if piece.native else _PLAIN_PIECES.get(type(piece))
-        item = None if dump is None else dump(out, position, index, piece)
-        if item is None:
+        dump = _PLAIN_PIECES.get(type(piece))
+        if piece.native or dump is None or (item := dump(out, position, index, piece)) is None:
             return []
         items.append(item)
     return items
