@@ -33,7 +33,7 @@ from dragoman.wires.ai_sdk_messages.notes import (
 )
 from dragoman.wires.ai_sdk_messages.plain_turns import dump_plain_turn, load_plain_turn
 from dragoman.wires.ai_sdk_messages.read_turn import Loading, id_of_turn, load_ui
-from dragoman.wires.ai_sdk_messages.text_only_messages import dump_plain_row, load_plain
+from dragoman.wires.ai_sdk_messages.text_only_messages import dump_plain_row
 from dragoman.wires.ai_sdk_messages.ui_messages import UI_DIALECT
 from dragoman.wires.ai_sdk_messages.write_turn import dump_group, lose_orphans
 
@@ -90,15 +90,13 @@ def load_conversation(
     starts: list[tuple[int, str]] = []
     for index, entry in enumerate(entries):
         start, before = len(messages), messages[-1] if messages else None
-        # Most messages are texts alone.
-        if loading.add_plain(load_plain, entry):
-            starts.append((start, UI))
-            continue
         try:
             if problems is None:
                 checked = entry
             else:
                 checked = check_depth(entry)
+            # Most messages are plain. An origin from the caller has to be noted, which only the long
+            # way does.
             if loading.origin is None and (turn := load_plain_turn(checked, before, loading.taken)):
                 messages += turn
                 starts.append((start, UI))

@@ -7,10 +7,10 @@ It reads and writes what `read_turn` and `write_turn` would, and returns None fo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.turns import holds_only_answers, make_inner_ids
 from dragoman.message import (
     Content,
@@ -35,9 +35,11 @@ from dragoman.wires.ai_sdk_messages.ui_tool_parts import (
 
 __all__ = ["dump_plain_turn", "load_plain_turn"]
 
+_NOTHING = (None,) * 4
 _BARE_STEP = MarkPart(STEP)
 _NAMES = {Role.USER: "user", Role.MODEL: "assistant"}
-_DONE: Part = {"state": "done"}
+_ROLES = {name: role for role, name in _NAMES.items()}
+_STATES: Mapping[Role, Part] = {Role.USER: {}, Role.MODEL: {"state": "done"}}
 _STEP: Part = {"type": STEP}
 _Open = deque[tuple[ToolCallPart, Part]]
 """The calls without a result so far, each with its part."""
@@ -50,7 +52,7 @@ _Step = tuple[list[Content], list[ToolResultPart]]
 def load_plain_turn(
     entry: Any, before: Message | None, taken: Collection[str]
 ) -> list[Message] | None:
-    """Returns the messages of the model's turn in a UI message of AI SDK 5 and later, or None.
+    """Returns the messages of a turn in a UI message of AI SDK 5 and later, or None.
 
     Args:
         entry: the UI message.
@@ -58,63 +60,55 @@ def load_plain_turn(
         taken: ids of all messages.
     """
     fields = if_object(entry)
-    id_ = fields.get("id")
+    id_, role = fields.get("id"), _ROLES.get(if_text(fields.get("role")))
     # Behind results a message of the model's may need a turn of its own.
-    if type(id_) is not str or len(fields) != 3 or (before and holds_only_answers(before)):
+    if type(id_) is not str or role is None or (before and holds_only_answers(before)):
         return None
-    if not (steps := _load_steps(fields)):
+    steps = _load_steps(if_list(fields.get("parts")), _STATES[role])
+    if not steps or len(fields) != 3:
         return None
     if len(steps) == 1 and not steps[0][1]:
-        return [Message(Role.MODEL, tuple(steps[0][0]), id_)]
-    ids, messages = make_inner_ids(id_, taken), list[Message]()
+        return [Message(role, tuple(steps[0][0]), id_)]
+    return list(_make_messages(steps, make_inner_ids(id_, taken), id_))
+
+
+def _make_messages(steps: Sequence[_Step], ids: Iterator[str], turn: str) -> Iterator[Message]:
+    """Yields the messages of an AI SDK turn: the model's of each step, and the results behind it."""
     for pieces, answers in steps:
-        messages.append(Message(Role.MODEL, tuple(pieces), next(ids), turn=id_))
+        yield Message(Role.MODEL, tuple(pieces), next(ids), turn=turn)
         if answers:
-            messages.append(Message(Role.USER, tuple(answers), next(ids), turn=id_))
-    return messages
+            yield Message(Role.USER, tuple(answers), next(ids), turn=turn)
 
 
-def _load_steps(fields: Part) -> list[_Step] | None:
-    """Returns the steps of an AI SDK message of the model's, or None."""
-    parts = fields.get("parts")
-    if fields.get("role") != "assistant" or not isinstance(parts, list) or not parts:
-        return None
+def _load_steps(parts: Sequence[Any], state: Part) -> list[_Step] | None:
+    """Returns the steps of an AI SDK message, or None. `state`: the further field of its texts,
+    empty for a user's."""
     steps: list[_Step] = [([], [])]
-    # A mark behind answered calls ends their step if anything follows.
-    waits = False
-    for part in cast("list[Any]", parts):
-        if part == _STEP:
-            if waits:
+    for part in parts:
+        pieces, answers = steps[-1]
+        if part != _STEP:
+            if not _load_part(if_object(part), state, pieces, answers):
                 return None
-            waits = _mark_step(*steps[-1])
-            continue
-        if waits:
+        elif answers:
             steps.append(([], []))
-            waits = False
-        if not _load_part(if_object(part), *steps[-1]):
+        elif state and (pieces or len(steps) == 1):
+            pieces.append(_BARE_STEP)
+        else:
             return None
-    if waits:
-        steps[-1][0].append(_BARE_STEP)
-    return steps
+    return steps if steps[-1][0] else None
 
 
-def _mark_step(pieces: list[Content], answers: list[ToolResultPart]) -> bool:
-    """Reads the AI SDK part that marks a step. Returns True if it may end the step before it."""
-    if not answers:
-        pieces.append(_BARE_STEP)
-    return bool(answers)
-
-
-def _load_part(part: Part, pieces: list[Content], answers: list[ToolResultPart]) -> bool:
+def _load_part(
+    part: Part, state: Part, pieces: list[Content], answers: list[ToolResultPart]
+) -> bool:
     """Reads an AI SDK text, or a call with its result. Returns False at any other part."""
-    type_, text = part.get("type"), part.get("text")
-    if type_ == "text" and text and type(text) is str:
+    type_, text, id_ = part.get("type"), part.get("text"), part.get("toolCallId")
+    if text and type(text) is str:
         pieces.append(TextPart(text))
-        return len(part) == 3 and part.get("state") == "done"
-    id_ = part.get("toolCallId")
-    if type(type_) is not str or type(id_) is not str or not type_.startswith("tool-"):
+        return part == {"type": "text", "text": text, **state}
+    if not state or type(type_) is not str or type(id_) is not str or len(part) != 5:
         return False
-    if len(part) != 5 or not is_plain_answer(part):
+    if not type_.startswith("tool-") or not is_plain_answer(part):
         return False
     name = type_.removeprefix("tool-")
     pieces.append(ToolCallPart(id_, name, part["input"]))
@@ -137,21 +131,20 @@ def dump_plain_turn(
     if not parts or name is None:
         return None
     entry: Part = {"id": id_, "role": name, "parts": parts}
-    if carries and (extras := _find_extras(messages, id_, taken)):
+    if not carries:
+        return entry
+    turn, ids = None if len(messages) == 1 else id_, make_inner_ids(id_, taken)
+    expected = [Expected(next(ids), turn, None) for _ in messages]
+    is_bare = all(map(_says_no_more, messages, expected))
+    if not is_bare and (extras := extras_of(messages, expected)):
         entry["metadata"] = {OURS: extras}
     return entry
 
 
-def _find_extras(messages: Sequence[Message], id_: str, taken: Collection[str]) -> Part:
-    """Returns what is carried for the AI SDK messages of a turn."""
-    turn = None if len(messages) == 1 else id_
-    expected = [
-        Expected(inner_id, turn, None)
-        for _, inner_id in zip(messages, make_inner_ids(id_, taken), strict=False)
-    ]
-    if all(map(_says_no_more, messages, expected)):
-        return {}
-    return extras_of(messages, expected)
+def _says_no_more(message: Message, usual: Expected) -> bool:
+    """True if an AI SDK message of a turn has nothing beside its content that must be carried."""
+    about = (message.created_at, message.origin, message.usage, message.finish_reason)
+    return (message.id, message.turn) == usual[:2] and about == _NOTHING
 
 
 def _dump_parts(messages: Sequence[Message]) -> Parts | None:
@@ -179,7 +172,7 @@ def _begins_step(message: Message) -> bool:
 
 def _write_said(message: Message, parts: Parts, waiting: _Open) -> bool:
     """Writes the AI SDK parts of texts, calls and steps. Returns False at any other piece."""
-    state = _DONE if message.role is Role.MODEL else {}
+    state = _STATES.get(message.role, {})
     for piece in message.content:
         if piece.native is not None:
             return False
@@ -207,10 +200,3 @@ def _take_results(message: Message, _: Parts, waiting: _Open) -> bool:
             return False
         part |= dump_result(piece, UI_DIALECT, call)
     return True
-
-
-def _says_no_more(message: Message, usual: Expected) -> bool:
-    """True if an AI SDK message of a turn has nothing beside its content that must be carried."""
-    if message.id != usual.id or message.turn != usual.turn or message.created_at is not None:
-        return False
-    return message.origin is None and message.usage is None and message.finish_reason is None
