@@ -4,6 +4,7 @@ come in one go."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from datetime import datetime
 from itertools import groupby, repeat
 
@@ -231,7 +232,7 @@ def _stamp_all(
     for index, message in enumerate(messages):
         time = message.created_at
         if time is None or message.id is None:
-            message = message.__copy__()  # nobody has it yet
+            message = copy(message)  # nobody has it yet
             if message.id is None:
                 force_setattr(message, "id", next(new))
             if time is None:
