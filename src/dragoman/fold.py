@@ -327,10 +327,10 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
         return msgspec.structs.replace(call, arguments={}, raw=text, state="complete")
     if not isinstance(arguments, dict):
         return msgspec.structs.replace(call, arguments={}, raw=text, state="invalid")
-    call = msgspec.structs.replace(call, arguments=arguments, raw=None, state="complete")
-    if _encode(call.arguments) == text:
-        return call
-    return msgspec.structs.replace(call, raw=text)
+    raw = text
+    if _encode(cast("json_bytes.JsonMap", arguments)) == text:
+        raw = None
+    return msgspec.structs.replace(call, arguments=arguments, raw=raw, state="complete")
 
 
 def arguments_text(call: ToolCallPart) -> str:

@@ -11,9 +11,12 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Thread
 from typing import Any, cast
 
 import pytest
@@ -282,7 +285,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_output(
 ) -> None:
     """The input is a pipe, so that the run cannot be done before it is killed; what is sent is more
     than it reads ahead."""
-    data = "".join(row for row in rows(500, 2000) if "robot" not in row).encode()
+    data = "".join(row for row in rows(1000, 2000) if "robot" not in row).encode()
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     ask = [*RUN, "-t", "google", "-j", "2", "-q", "-o"]
     subprocess.run([*ask, str(whole)], input=data, env=ENVIRONMENT, check=True, timeout=60)
@@ -398,3 +401,35 @@ def test_a_worker_whose_command_ends_in_the_middle_of_a_chunk_ends_quietly() -> 
     os.write(ours.fileno(), struct.pack("!i", 1000) + b"a part")
     ours.close()
     assert convert_chunks._run_process(cast("Any", None), theirs) is None
+
+
+def test_each_process_has_a_chunk_waiting_while_results_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So none idles while the command waits for the disk; more are not read ahead."""
+    given: list[int] = []
+
+    def chunks() -> Iterator[InputChunk]:
+        for number, row in enumerate(rows(40), 1):
+            given.append(number)
+            yield InputChunk(0, "in.jsonl", [(number, row.encode())], 0)
+
+    @contextmanager
+    def threads(job: Job, jobs: int) -> Generator[list[Connection]]:
+        pipes = [Pipe() for _ in range(jobs)]
+        for _, theirs in pipes:
+            Thread(target=convert_chunks._run_process, args=(job, theirs), daemon=True).start()
+        yield [ours for ours, _ in pipes]
+        for ours, _ in pipes:
+            ours.close()
+
+    monkeypatch.setattr(convert_chunks, "_start_processes", threads)
+    turns: list[int] = []
+    for turn, (chunk, _) in enumerate(
+        convert_chunks.convert_chunks(Job("google", errors="skip"), chunks(), 2), 1
+    ):
+        assert chunk.lines[0][0] == turn
+        turns.append(len(given) - turn)
+    assert turns[0] >= 3
+    assert max(turns) < convert_chunks._AHEAD * 2
+    assert len(given) == 40

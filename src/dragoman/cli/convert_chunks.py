@@ -1,20 +1,24 @@
 """Converts chunks of conversations for `dragoman convert`, in several processes.
 
 `convert_chunk` is pure, so any process may run it. `convert_chunks` starts processes and hands each
-idle one the next chunk, over a pipe of its own: a process ends when its pipe closes, so none
-outlives the command. Results are yielded in input order. Chunks that are ready early wait, up to a
+one the next chunks, over a pipe of its own: a process ends when its pipe closes, so none
+outlives the command. Each has a chunk waiting, so that it converts while this process writes. Results are yielded in input order. Chunks that are ready early wait, up to a
 limit, so that memory stays bounded.
 """
 
 from __future__ import annotations
 
+import gc
 import gzip
 import signal
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Literal, cast
 
 import msgspec
@@ -276,36 +280,36 @@ def convert_chunks(
     # Starting processes takes longer than one chunk.
     first = list(islice(chunks, 2))
     if jobs == 1 or len(first) < 2:
-        yield from ((chunk, convert_chunk(job, chunk)) for chunk in chain(first, chunks))
+        yield from ((chunk, _convert_at_once(job, chunk)) for chunk in chain(first, chunks))
         return
     with _start_processes(job, jobs) as idle:
         yield from _share_chunks(chain(first, chunks), idle)
 
 
 def _share_chunks(
-    chunks: Iterator[InputChunk], idle: list[Connection]
+    chunks: Iterator[InputChunk], processes: list[Connection]
 ) -> Iterator[tuple[InputChunk, ConvertedChunk]]:
-    """Gives chunks to idle processes and yields the results in order."""
-    most = _AHEAD * len(idle)
-    busy: dict[Connection, tuple[int, InputChunk]] = {}
+    """Gives chunks to processes and yields the results in order."""
+    most = _AHEAD * len(processes)
+    # Each takes two: one waits in the process, which never has to wait for this one.
+    free = processes * 2
+    busy = {connection: deque[tuple[int, InputChunk]]() for connection in processes}
     done: dict[int, tuple[InputChunk, ConvertedChunk]] = {}
-    numbered = enumerate(chunks)
-    turn, more = 0, True
-    while more or busy or done:
+    count = turn = 0
+    while True:
         # Ready chunks count too: a slow first chunk must not let them fill the memory.
-        while more and idle and len(busy) + len(done) < most:
-            entry = next(numbered, None)
-            if entry is None:
-                more = False
-                break
-            connection = idle.pop()
-            connection.send(entry[1])
-            busy[connection] = entry
-        for ready in wait(list(busy)) if busy else ():
+        while free and count - turn < most and (chunk := next(chunks, None)) is not None:
+            connection = free.pop()
+            connection.send(chunk)
+            busy[connection].append((count, chunk))
+            count += 1
+        if count == turn:
+            return
+        for ready in wait([connection for connection in processes if busy[connection]]):
             connection = cast("Connection", ready)
-            number, chunk = busy.pop(connection)
+            number, chunk = busy[connection].popleft()
             done[number] = (chunk, _receive_chunk_result(connection))
-            idle.append(connection)
+            free.append(connection)
         while turn in done:
             yield done.pop(turn)
             turn += 1
@@ -360,15 +364,33 @@ def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
             process.join()
 
 
+def _convert_at_once(job: Job, chunk: InputChunk) -> ConvertedChunk:
+    """Converts a chunk with the garbage collector paused: nearly all that a conversation makes is
+    freed without it."""
+    gc.disable()
+    try:
+        return convert_chunk(job, chunk)
+    finally:
+        gc.enable()
+
+
+def _receive_chunks(connection: Connection, chunks: SimpleQueue[InputChunk | None]) -> None:
+    """Receives chunks until the pipe is closed; then `None` is the last."""
+    try:
+        while True:
+            chunks.put(connection.recv())
+    except (EOFError, OSError):
+        chunks.put(None)
+
+
 def _run_process(job: Job, connection: Connection) -> None:
     """Converts chunks from a pipe until it is closed. Runs in its own process."""
-    while True:
+    chunks: SimpleQueue[InputChunk | None] = SimpleQueue()
+    # What is sent is always received at once, so that neither end waits for the other's.
+    Thread(target=_receive_chunks, args=(connection, chunks), daemon=True).start()
+    while (chunk := chunks.get()) is not None:
         try:
-            chunk = connection.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            result: ConvertedChunk | Exception = convert_chunk(job, chunk)
+            result: ConvertedChunk | Exception = _convert_at_once(job, chunk)
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything, and the command waits for a result
             result = DragomanError(
                 f"a conversation of {chunk.name} could not be converted: {type(error).__name__}: {error}"

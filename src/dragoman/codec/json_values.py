@@ -96,9 +96,11 @@ def if_list(value: Any) -> list[Any]:
 def if_objects(value: Any) -> list[Json]:
     """Returns the value if it is a list of JSON objects, else an empty list."""
     entries = if_list(value)
-    if all(isinstance(entry, dict) for entry in entries):
-        return entries
-    return []
+    # A generator would cost more than the look at each.
+    for entry in entries:
+        if not isinstance(entry, dict):
+            return []
+    return entries
 
 
 def if_text(value: Any) -> str:

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from dragoman import json_bytes, wires
-from dragoman.codec.json_values import if_list, if_object, read_extra_fields
+from dragoman.codec.json_values import check_depth, if_list, if_object, read_extra_fields
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.detection import (
     Detected,
     OpenedConversation,
     detect_conversation,
-    open_conversation,
+    open_decoded,
 )
 from dragoman.formats.registry import get, layout
 from dragoman.json_bytes import Json, replace_halves
@@ -63,7 +63,7 @@ def read(
     problems: list[Problem] | None,
     origin: Origin | None = None,
 ) -> LoadedConversation:
-    """Reads a conversation in JSON as messages. `format_name`: its format, which otherwise is told
+    """Reads a conversation, decoded JSON whose depth has been checked, as messages. `format_name`: its format, which otherwise is told
     by its structure. `origin` is given to the model's messages where they do not say whose they
     are. With `problems`, what cannot be read is left out and noted there.
 
@@ -77,7 +77,7 @@ def read(
         if is_plain:
             messages += [Message.user(text) for text in part if text]
         else:
-            conversation = open_conversation(part)
+            conversation = open_decoded(part)
             field = conversation.field
             runs = _find_runs(conversation, format_name)
             detected += runs
@@ -237,7 +237,7 @@ def convert(
     if errors == "collect":
         problems = []
     return convert_and_read(
-        payload,
+        check_depth(replace_halves(payload, "the conversation")),
         to,
         format_name=format,
         version=version,
@@ -259,14 +259,13 @@ def convert_and_read(
     problems: list[Problem] | None = None,
     whole: bool = False,
 ) -> tuple[Converted, list[Message]]:
-    """Converts a conversation as `convert`, and returns its messages, too. With `problems`, what
-    cannot be read is left out and noted there.
+    """Converts a conversation as `convert`, and returns its messages, too. `payload`: as
+    `decode_line` returns it. With `problems`, what cannot be read is left out and noted there.
 
     Raises:
         HistoryError, SettingsError: as for `convert`.
     """
     check_version(to, version)
-    payload = replace_halves(payload, "the conversation")
     name, field, messages = read(payload, format_name, problems, origin)
     losses: list[Loss] = []
     request = None

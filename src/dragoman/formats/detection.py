@@ -4,7 +4,9 @@ message, fields beside them say the rest."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
+
+import msgspec
 
 from dragoman.codec.digest import chain_neutral_digests
 from dragoman.codec.format_layout import Layout
@@ -22,6 +24,7 @@ __all__ = [
     "detect_conversation",
     "field_of",
     "open_conversation",
+    "open_decoded",
     "payload_of",
 ]
 
@@ -44,6 +47,41 @@ _OF_MESSAGES = frozenset(["role", "from", "call_id", "kind"])
 """Fields that a message may have, and no body of a request."""
 _SURE = 3
 """The vote of a format that hardly another can be."""
+_MOST_SHAPES = 1024
+"""Shapes whose votes are kept at most: ids of calls may begin in many ways."""
+
+_Shape = str | tuple[str, str | None, frozenset[tuple[str, int, bool]]]
+"""What of a usual message a vote depends on: of a plain text the role; of an answer with calls, or
+the result of one, role, content (any text is like another) and how its ids look."""
+
+
+class _Function(msgspec.Struct, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    arguments: str
+
+
+class _Call(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    type: Literal["function"]
+    function: _Function
+
+
+class _Answer(msgspec.Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True):
+    """An answer with calls as most APIs of the family of Chat Completions have it."""
+
+    content: str | None
+    tool_calls: Annotated[list[_Call], msgspec.Meta(min_length=1)]
+
+
+class _Result(msgspec.Struct, tag_field="role", tag="tool", forbid_unknown_fields=True):
+    """The result of such a call."""
+
+    content: str
+    tool_call_id: str
+
+
+_USUAL: Mapping[str, type[_Answer | _Result]] = {"assistant": _Answer, "tool": _Result}
+"""By role: a union of them would be taken apart for each message."""
 
 
 class _Facts(NamedTuple):
@@ -53,8 +91,8 @@ class _Facts(NamedTuple):
     layouts: dict[str, Layout]
     lists: list[str]
     """The fields of bodies that may hold the messages."""
-    plain: dict[str, dict[str, int]]
-    """Role → the votes on a message that has a text alone."""
+    usual: dict[_Shape, dict[str, int]]
+    """The votes on usual messages so far; on those that have a text alone from the beginning."""
     read: dict[str, tuple[str, ...]]
     """Name → what it makes of such messages."""
 
@@ -73,7 +111,7 @@ def _load_facts() -> _Facts:
             role: _ballots({"role": role, "content": "text"}, formats, formats) for role in _PLAIN
         }
         read = _read_samples(formats, plain)
-        _last[:] = [_Facts(formats, layouts, [*dict.fromkeys(fields)], plain, read)]
+        _last[:] = [_Facts(formats, layouts, [*dict.fromkeys(fields)], {**plain}, read)]
     return _last[0]
 
 
@@ -222,15 +260,22 @@ def open_conversation(value: object) -> OpenedConversation:
     Raises:
         HistoryError: there is no conversation in it, or it nests too deep.
     """
-    check_depth(value)
+    return open_decoded(check_depth(value))
+
+
+def open_decoded(value: object) -> OpenedConversation:
+    """Returns the messages of a conversation in JSON whose depth has been checked, as
+    `open_conversation` does."""
     facts = _load_facts()
     if isinstance(value, list):
         return OpenedConversation(cast("list[Any]", value), "", {})
     body = if_object(value)
-    if _is_message(body, facts):
+    if not _OF_MESSAGES.isdisjoint(body):
         return OpenedConversation((value,), "", {})
     if field := _find_list(body, facts):
         return OpenedConversation(body[field], field, body)
+    if any(format_.votes(body) == _SURE for format_ in facts.formats.values()):
+        return OpenedConversation((value,), "", {})
     if field := _find_text(body, facts):
         return OpenedConversation((), field, body)
     if not body:
@@ -238,13 +283,6 @@ def open_conversation(value: object) -> OpenedConversation:
             f"a conversation is a list of messages or the body of a request, not {value!r:.100}"
         )
     return OpenedConversation((value,), "", {})
-
-
-def _is_message(body: JsonMap, facts: _Facts) -> bool:
-    """True if an object is certainly a message, and no body of a request."""
-    if not _OF_MESSAGES.isdisjoint(body):
-        return True
-    return any(format_.votes(body) == _SURE for format_ in facts.formats.values())
 
 
 def _find_list(body: JsonMap, facts: _Facts) -> str:
@@ -292,18 +330,18 @@ def _split_by_format(
 ) -> Iterator[_Run]:
     """Yields the longest pieces of a list that one format has."""
     start, ballots, is_plain = 0, dict.fromkeys(names, 1), True
-    # Roles whose plain texts were voted on: one more of the same role changes no vote.
-    counted: set[str] = set()
+    # What usual messages were voted on: one more of the same shape changes no vote.
+    counted: set[_Shape] = set()
     for position, element in enumerate(elements):
         if isinstance(element, str):
             is_plain = False
             continue
-        role = _plain_role(element)
-        if role in counted:
+        shape = _shape(element)
+        if shape in counted:
             continue
-        votes = _count_format_votes(element, role, ballots, facts)
+        votes = _count_format_votes(element, shape, ballots, facts)
         if not votes:
-            if not (votes := _count_format_votes(element, role, names, facts)):
+            if not (votes := _count_format_votes(element, shape, names, facts)):
                 raise HistoryError(
                     f"no format has a message like that at position {position}: {element!r:.200}"
                 )
@@ -311,23 +349,49 @@ def _split_by_format(
             start, ballots, is_plain = position, {}, True
             counted.clear()
         ballots = {name: max(ballots.get(name, 0), vote) for name, vote in votes.items()}
-        if role:
-            counted.add(role)
-        else:
-            is_plain = False
+        is_plain = is_plain and shape in _PLAIN
+        if shape:
+            counted.add(shape)
     if elements:
         yield _Run(start, list(elements[start:]), ballots, names, is_plain)
 
 
 def _count_format_votes(
-    element: object, role: str, names: Iterable[str], facts: _Facts
+    element: object, shape: _Shape, names: Iterable[str], facts: _Facts
 ) -> dict[str, int]:
-    """Returns the votes of those formats that may have a message. `role`: as `_plain_role` gives
-    it."""
-    if role:
-        plain = facts.plain[role]
-        return {name: plain[name] for name in names if name in plain}
-    return _ballots(element, names, facts.formats)
+    """Returns the votes of those formats that may have a message. `shape`: as `_shape` gives it."""
+    if not shape:
+        return _ballots(element, names, facts.formats)
+    if shape not in facts.usual:
+        if len(facts.usual) >= _MOST_SHAPES:
+            return _ballots(element, names, facts.formats)
+        facts.usual[shape] = _ballots(element, facts.formats, facts.formats)
+    usual = facts.usual[shape]
+    return {name: usual[name] for name in names if name in usual}
+
+
+def _shape(element: object) -> _Shape:
+    """Returns the shape of a usual message; empty: it is another."""
+    if role := _plain_role(element):
+        return role
+    usual_type = _USUAL.get(if_text(if_object(element).get("role")))
+    try:
+        usual = usual_type and msgspec.convert(element, usual_type)
+    except ValueError:  # it is another, or holds half a character
+        usual = None
+    if usual is None:
+        return ""
+    content = usual.content
+    if content and content.strip():
+        content = "any text"
+    if isinstance(usual, _Result):
+        return ("tool", content, frozenset([_look_of(usual.tool_call_id)]))
+    return ("assistant", content, frozenset([_look_of(call.id) for call in usual.tool_calls]))
+
+
+def _look_of(call_id: str) -> tuple[str, int, bool]:
+    """Returns by what formats tell ids apart: how one begins, its length and its characters."""
+    return call_id[: call_id.find("_") + 1], len(call_id), call_id.isascii() and call_id.isalnum()
 
 
 def _plain_role(element: object) -> str:
@@ -373,7 +437,7 @@ def _find_partial(run: _Run, best: Sequence[str], facts: _Facts) -> list[str]:
         name
         for element in run.messages
         if not isinstance(element, str)
-        for name in _count_format_votes(element, _plain_role(element), run.names, facts)
+        for name in _count_format_votes(element, _shape(element), run.names, facts)
     }
     return [name for name in run.names if name in some and name not in best]
 

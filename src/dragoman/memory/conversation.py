@@ -125,7 +125,8 @@ class ConversationRecorder:
         history_messages = expect_each("history", history, Message)
         if self._memory is None:
             return history_messages
-        reading = self._reading or await self._memory.read_thread(self._thread_id)
+        slot = self._state and self._state.slot
+        reading = self._reading or await self._memory.read_thread(self._thread_id, slot)
         thread = reading.thread
         self._is_titled = thread is not None and bool(thread.title)
         stored: list[Message] = []
@@ -138,7 +139,7 @@ class ConversationRecorder:
             known_messages = await self._load_known(self._memory, thread, history_messages, stored)
             self._has_thread = True
             if self._state is not None:
-                await self._state.load()
+                await self._state.load(reading.state)
         early = find_unstored_messages(history_messages, known_messages)
         client_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in client_ids])

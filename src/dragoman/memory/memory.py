@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Never, Self, cast
 
+import msgspec
+
 from dragoman.arguments import expect, expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.memory_store import open_store
@@ -24,17 +26,21 @@ from dragoman.memory.store import (
     MessageQuery,
     Neighbours,
     Quote,
+    Slot,
     Store,
     ThreadChange,
+    limit_to_page,
     load_neighbours,
+    make_page,
     read_page,
 )
 from dragoman.memory.stored_working_memory import StoredWorking
 from dragoman.memory.thread import Page, StoredMessage, Thread
+from dragoman.memory.thread_rules import check_found
 from dragoman.memory.thread_state import ThreadState
 from dragoman.memory.titles import AskModel, Titles, TitleTasks, make_title
 from dragoman.memory.vectors import VectorStore
-from dragoman.memory.window import Loaded, ThreadReading, load_newest
+from dragoman.memory.window import Loaded, ThreadReading, count_first, load_newest
 from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Message
 from dragoman.runtime import new_id, now
@@ -186,18 +192,22 @@ class Memory(StoredWorking):
             HistoryError: there is no such branch or page, or a message is damaged.
         """
         check_page(page, per_page)
-        thread = await self._load_owned(thread_id, resource_id)
-        if branch is None:
-            branch = thread.branch
         query = MessageQuery(
-            thread_id=thread.id,
+            thread_id=check_id("thread_id", thread_id),
             branch=branch,
             since=since,
             until=until,
             newest_first=newest_first,
             damaged=problems is not None,
         )
-        stored_page = await read_page(self.store.messages, query, page, per_page)
+        content = await self._read_content(query := limit_to_page(query, page, per_page))
+        thread = check_found(content.thread, thread_id, resource_id)
+        if branch is None:
+            query = msgspec.structs.replace(query, branch=thread.branch)
+        messages = content.messages
+        if messages is None and per_page != 0:
+            messages = await self.store.messages(query)
+        stored_page = make_page(messages or (), page, per_page)
         items = {stored.position: stored for stored in stored_page.items}
         for neighbours in expect_each("include", include, Neighbours):
             items |= {
@@ -406,14 +416,18 @@ class Memory(StoredWorking):
             check_id("the turn of a message", message.turn)
         return message.replace(id=message_id, created_at=message.created_at or self._clock())
 
-    async def read_thread(self, thread_id: str) -> ThreadReading:
-        """Returns from the memory a thread in its present state. Its messages are read when they
-        are first needed.
+    async def read_thread(self, thread_id: str, slot: Slot | None = None) -> ThreadReading:
+        """Returns from the memory a thread in its present state. What the store does not read in the
+        same step is read when it is first needed. `slot`: that of its state, if a run needs that.
 
         Raises:
             StoreError: the store failed.
         """
-        return ThreadReading(self.store, await self.thread(thread_id))
+        count = count_first(self.window)
+        query = MessageQuery(
+            thread_id=check_id("thread_id", thread_id), newest_first=True, limit=count
+        )
+        return ThreadReading(self.store, await self._read_content(query, slot), count)
 
     async def load_newest(
         self, reading: ThreadReading, *, other_tokens: int = 0, goes_on: bool = False

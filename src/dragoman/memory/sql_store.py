@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
-from dragoman.errors import StoreError
+import msgspec
+from sqlalchemy import Connection
+
+from dragoman.errors import HistoryError, StoreError
 from dragoman.memory import sql_reading, sql_saving, sql_slots
 from dragoman.memory.sql_tables import MIGRATIONS
 from dragoman.memory.sql_vectors import SqlVectors
-from dragoman.memory.store import Batch, MessageQuery, Slot, SlotText, ThreadQuery
+from dragoman.memory.store import Batch, MessageQuery, Slot, SlotText, ThreadContent, ThreadQuery
 from dragoman.memory.stored_message import pack
 from dragoman.memory.thread import Branch, StoredMessage, Thread
 from dragoman.sql.database import Database
@@ -47,6 +51,10 @@ class SqlStore:
             lambda connection: sql_reading.select_threads(connection, query)
         )
 
+    async def read_content(self, query: MessageQuery, slot: Slot | None) -> ThreadContent:
+        """Reads a thread of the SQL store with messages and a slot, for `Memory`."""
+        return await self.database.read(lambda connection: _select_content(connection, query, slot))
+
     async def branches(self, thread_id: str) -> list[Branch]:
         """Returns a thread's branches from the SQL store, as `Store.branches`."""
         branches = await self.database.read(
@@ -81,3 +89,21 @@ class SqlStore:
     async def close(self) -> None:
         """Closes the store, as `Store.close`."""
         await self.database.close()
+
+
+def _select_content(
+    connection: Connection, query: MessageQuery, slot: Slot | None
+) -> ThreadContent:
+    """Reads by SQL a query's thread, its messages and a slot."""
+    threads = sql_reading.select_threads(connection, ThreadQuery(ids=(query.thread_id or "",)))
+    if not threads:
+        return ThreadContent(None)
+    if query.branch is None:
+        query = msgspec.structs.replace(query, branch=threads[0].branch)
+    messages: list[StoredMessage] | None = None
+    if query.limit != 0:
+        # What is wrong is told to the thread's owner alone, who asks for them again.
+        with suppress(HistoryError):
+            messages = sql_reading.select_messages(connection, query)
+    state = None if slot is None else sql_slots.read_slot(connection, slot)
+    return ThreadContent(threads[0], messages, state)

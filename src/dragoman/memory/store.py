@@ -28,8 +28,11 @@ __all__ = [
     "SlotText",
     "Store",
     "ThreadChange",
+    "ThreadContent",
     "ThreadQuery",
+    "limit_to_page",
     "load_neighbours",
+    "make_page",
     "read_page",
 ]
 
@@ -230,6 +233,17 @@ T = TypeVar("T")
 Q = TypeVar("Q", ThreadQuery, MessageQuery)
 
 
+class ThreadContent(NamedTuple):
+    """A thread, and what was read of it in the same step."""
+
+    thread: Thread | None
+    """`None`: it does not exist."""
+    messages: Sequence[StoredMessage] | None = None
+    """Those that the query finds; `None`: they were not read."""
+    state: SlotText | None = None
+    """Of the slot that was asked for; `None`: it was not read."""
+
+
 class Neighbours(msgspec.Struct, frozen=True):
     """Asks `recall` for a message besides those of the page, with some messages around it."""
 
@@ -253,9 +267,16 @@ async def read_page(
 ) -> Page[T]:
     """Reads from a store a page of a query's results, and one more to see if another page
     follows."""
-    if per_page is not None:
-        query = msgspec.structs.replace(query, offset=page * per_page, limit=per_page + 1)
+    query = limit_to_page(query, page, per_page)
     return make_page([] if per_page == 0 else await read(query), page, per_page)
+
+
+def limit_to_page(query: Q, page: int, per_page: int | None) -> Q:
+    """Returns the query for a page of a store's items, and for one more to see if another page
+    follows."""
+    if per_page is None:
+        return query
+    return msgspec.structs.replace(query, offset=page * per_page, limit=per_page and per_page + 1)
 
 
 async def load_neighbours(

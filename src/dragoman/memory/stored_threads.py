@@ -31,11 +31,12 @@ from dragoman.memory.store import (
     Slot,
     Store,
     ThreadChange,
+    ThreadContent,
     ThreadQuery,
     read_page,
 )
 from dragoman.memory.thread import Branch, Page, Thread
-from dragoman.memory.thread_rules import check_owner, clone_messages, describe_clone, is_owned
+from dragoman.memory.thread_rules import check_found, clone_messages, describe_clone, is_owned
 
 __all__ = ["StoredThreads"]
 
@@ -225,14 +226,18 @@ class StoredThreads:
         change = ThreadChange(branch=branch, resource_id=resource_id)
         return await self._write_change(check_id("thread_id", thread_id), change)
 
+    async def _read_content(self, query: MessageQuery, slot: Slot | None = None) -> ThreadContent:
+        """Reads a query's stored thread. If the store has a method `read_content`, which none needs,
+        that reads the query's messages and the slot in the same step. Without a branch the query
+        means the visible one, and with the limit 0 no messages."""
+        if (read := getattr(self.store, "read_content", None)) is not None:
+            return await read(query, slot)
+        return ThreadContent(await self.thread(query.thread_id or ""))
+
     async def _load_owned(self, thread_id: str, resource_id: str | None) -> Thread:
         """Returns a stored thread of this owner. Raises `ThreadNotFoundError` if the resource has
         no such one."""
-        thread = await self.thread(thread_id)
-        if thread is None:
-            raise ThreadNotFoundError(f"No thread found with id {thread_id}")
-        check_owner(thread, resource_id)
-        return thread
+        return check_found(await self.thread(thread_id), thread_id, resource_id)
 
     async def _is_reachable(self, thread_id: str, resource_id: str | None) -> bool:
         """True if the resource may use the stored thread, or if no resource is given."""

@@ -18,6 +18,7 @@ from dragoman.memory.thread import Thread
 from dragoman.message import Message
 
 __all__ = [
+    "check_found",
     "check_owner",
     "check_slot",
     "describe_clone",
@@ -92,6 +93,18 @@ def check_owner(thread: Thread, resource_id: str | None) -> None:
     """
     if not is_owned(thread, resource_id):
         raise ThreadNotFoundError(f"No thread found with id {thread.id}")
+
+
+def check_found(thread: Thread | None, thread_id: str, resource_id: str | None) -> Thread:
+    """Returns a thread that was looked up by its id, if it exists and is the resource's.
+
+    Raises:
+        ThreadNotFoundError: it does not exist, or is another's, or nobody's.
+    """
+    if thread is None:
+        raise ThreadNotFoundError(f"No thread found with id {thread_id}")
+    check_owner(thread, resource_id)
+    return thread
 
 
 def is_owned(thread: Thread, resource_id: str | None) -> bool:

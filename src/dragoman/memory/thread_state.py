@@ -10,7 +10,7 @@ from datetime import datetime
 
 from dragoman import json_bytes
 from dragoman.logs import logger
-from dragoman.memory.store import Slot, Store
+from dragoman.memory.store import Slot, SlotText, Store
 from dragoman.tools import SharedState
 
 __all__ = ["MOST_BYTES", "ThreadState"]
@@ -35,14 +35,20 @@ class ThreadState:
         self._is_given = shared.value not in (None, {})
         self._changes = shared.changes - self._is_given
 
-    async def load(self) -> None:
-        """Reads the state that the thread has, unless the run was given a state.
+    @property
+    def slot(self) -> Slot | None:
+        """Where the state is that the run needs; `None`: it was given one."""
+        return None if self._is_given else self._slot
+
+    async def load(self, stored: SlotText | None) -> None:
+        """Takes the state that the thread has, unless the run was given a state. `stored`: what was
+        read of it already.
 
         Raises:
             StoreError: it cannot be read.
         """
         if not self._is_given:
-            self._text = (await self._store.read_slot(self._slot)).text
+            self._text = (stored or await self._store.read_slot(self._slot)).text
 
     def restore(self) -> bool:
         """Gives the run the thread's state that was read, and tells so. Returns False if there is

@@ -12,12 +12,12 @@ from dragoman.codec.memos import is_memo
 from dragoman.codec.turns import holds_only_answers
 from dragoman.history.exchanges import find_cuts
 from dragoman.memory.settings import Window
-from dragoman.memory.store import MessageQuery, Store
-from dragoman.memory.thread import StoredMessage, Thread
+from dragoman.memory.store import MessageQuery, Store, ThreadContent
+from dragoman.memory.thread import StoredMessage
 from dragoman.message import Message, Role
 from dragoman.model.tokens import estimate_tokens
 
-__all__ = ["Loaded", "ThreadReading", "load_newest", "count_tokens"]
+__all__ = ["Loaded", "ThreadReading", "count_first", "load_newest", "count_tokens"]
 
 _PAGE_SIZE = 50
 """Messages that are read at once if the number needed is unknown."""
@@ -47,15 +47,20 @@ class ThreadReading:
     a thread to answer a request is not read again for the run that answers it.
     """
 
-    def __init__(self, store: Store, thread: Thread | None) -> None:
-        """Starts to read a thread's window. Reads nothing yet. `thread=None`: the thread does not
-        exist and has no messages."""
-        self.thread = thread
+    def __init__(self, store: Store, content: ThreadContent, count: int = 0) -> None:
+        """Starts to read a thread's window. `content`: what was read of it, with `count` newest
+        messages at most, newest first."""
+        self.thread = content.thread
         """Its state when it was read; None if it does not exist."""
+        self.state = content.state
+        """What its runs share; `None`: it was not read."""
         self._store = store
-        self._messages: list[StoredMessage] = []
+        trimmed = content.thread.trimmed if content.thread else 0
+        newest = [message for message in content.messages or () if message.position > trimmed]
+        self._messages = newest[::-1]
         """The newest ones, oldest first, without a gap."""
-        self._is_whole = thread is None
+        was_read = content.messages is not None
+        self._is_whole = content.thread is None or (was_read and len(newest) < count)
         """True if no earlier messages exist."""
 
     async def before(
@@ -99,6 +104,14 @@ class ThreadReading:
         self._messages = [*page[::-1], *self._messages]
         self._is_whole = count is None or len(page) < count
         return len(page)
+
+
+def count_first(window: Window) -> int:
+    """Returns how many messages a window reads first of a thread; 0: none, or all."""
+    if window.messages is None:
+        return _PAGE_SIZE if window.tokens else 0
+    # One more shows whether the first message has memos before it.
+    return window.messages and window.messages + 1
 
 
 async def load_newest(

@@ -137,7 +137,7 @@ def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
         for index, piece in enumerate(content)
         if (block := dump_block(piece, out, position, index)) is not None
     ]
-    if out.unreadable[position] is None:
+    if len(blocks) < 2 or out.unreadable[position] is None:
         return blocks
     ordered = sorted(blocks, key=lambda block: block.get("type") == "tool_use")
     if ordered != blocks:

@@ -204,11 +204,11 @@ def load_plain_call(chat: DialectRecord, call: JsonMap) -> ToolCallPart | None:
     text = function.get(chat.inputs["function"])
     if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(text, str):
         return None
-    if not call_id or not name:
+    if "" in (call_id, name):
         return None
     part = parse_call(ToolCallPart(call_id, name), text)
-    # Arguments that would be written in another spelling are kept as they came, by the long way.
-    if arguments_json(part) == text:
+    # An object is written again as it came (`raw`); anything else is kept by the long way.
+    if part.state == "complete" and text.lstrip().startswith("{"):
         return part
     return None
 
