@@ -17,11 +17,11 @@ from collections.abc import Iterable, Sequence
 import canned
 import convert
 import msgspec
+from canned_transport import CannedTransport
 
 from dragoman import Agent, wires
 from dragoman.codec.digest import chain_signature_digests
 from dragoman.message import Message, Role
-from dragoman.request import HttpRequest
 from dragoman.tools import Tool
 
 __all__ = ["table"]
@@ -29,42 +29,12 @@ __all__ = ["table"]
 ROUNDS = 9
 
 
-class _Transport:
-    """Answers each request with the same bytes, and keeps the last body as a network would get
-    it."""
-
-    def __init__(self, answer: bytes) -> None:
-        self.answer = answer
-        self.body = b""
-
-    async def send(self, request: HttpRequest) -> _Answer:
-        body = request.body
-        self.body = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        return _Answer(self.answer)
-
-    async def close(self) -> None:
-        pass
-
-
-class _Answer:
-    status, headers = 200, {"content-type": "text/event-stream"}
-
-    def __init__(self, data: bytes) -> None:
-        self._left = [data]
-
-    async def read(self) -> bytes:
-        return self._left.pop() if self._left else b""
-
-    async def close(self) -> None:
-        pass
-
-
 async def _turns(
     wire: str, provider: str, messages: Sequence[Message], *, stored: bool
 ) -> tuple[float, float, float]:
     """Milliseconds of CPU: the first turn, one of those that follow, `json.dumps` of all that it
     says."""
-    transport = _Transport(b"".join(canned.WIRES[wire](canned.words(3))))
+    transport = CannedTransport(b"".join(canned.WIRES[wire](canned.words(3))))
     agent = Agent(provider, transport=transport, environment={}, api_key="k")
     origin = (await agent.send("Hi.")).messages[-1].origin
     history, times = list(messages), list[float]()
@@ -94,7 +64,7 @@ async def _turns(
 
 async def _tools(wire: str, provider: str, number: int) -> float:
     """Milliseconds of CPU of a turn with so many tools, beyond one without."""
-    transport = _Transport(b"".join(canned.WIRES[wire](canned.words(3))))
+    transport = CannedTransport(b"".join(canned.WIRES[wire](canned.words(3))))
     schema = {
         "type": "object",
         "properties": {"place": {"type": "string"}, "number": {"type": "integer"}},

@@ -17,9 +17,12 @@ from typing import Any
 
 import measure
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import canned
+from canned_transport import CannedTransport
+
 from dragoman import Agent, Memory, Message, formats, tool, wires
 from dragoman.history import MessageList
-from dragoman.testing import ScriptedModel
 
 CHUNKS = 1000
 PROVIDERS = {"openai_chat": "openai", "openai_responses": "openai-responses"}
@@ -55,17 +58,12 @@ async def with_memory(folder: Path) -> None:
             await memory.save([Message.user(question), Message.model(answer)], "t")
 
         measure.tell("memory turn", await measure.best_async(turn))
-        for row, agent, thread in (
-            ("run", Agent(ScriptedModel(lambda _: measure.ADDED[1])), {}),
-            (
-                "memory run",
-                Agent(ScriptedModel(lambda _: measure.ADDED[1]), memory=memory),
-                {"thread_id": "run"},
-            ),
-        ):
-            measure.tell(
-                row, await measure.best_async(partial(agent.send, measure.ADDED[0], **thread))
-            )
+        transport = CannedTransport(b"".join(canned.openai_chat(canned.words(3))))
+        how: Any = {"transport": transport, "environment": {}, "api_key": "k"}
+        plain, remembering = Agent("openai:m", **how), Agent("openai:m", memory=memory, **how)
+        measure.tell("run", await measure.best_async(lambda: plain.send(measure.ADDED[0])))
+        run = partial(remembering.send, measure.ADDED[0], thread_id="run")
+        measure.tell("memory run", await measure.best_async(run))
 
 
 async def over_http(base: str) -> None:
