@@ -108,6 +108,7 @@ class Access:
         self._system = system
         self._clock = clock
         self._found: Auth | None = None
+        self._fixed: _Credentials | None = None
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
         self._places: dict[str, ModelEndpoint] = {}
@@ -331,6 +332,8 @@ class Access:
     async def _load_credentials(self, key: str | None = None) -> _Credentials:
         """Returns the access's credentials for the next request. `key`: one that was read
         already."""
+        if self._fixed is not None:
+            return self._fixed
         if key is None:
             key = await self._read_key()
         headers = dict(self._headers or {})
@@ -349,7 +352,11 @@ class Access:
             environment=self._environment,
             system=self._system,
         )
-        return _Credentials(headers, sign)
+        credentials = _Credentials(headers, sign)
+        # A key that was given, and that nothing else goes with, is that of every request.
+        if auth is None and isinstance(self._api_key, str) and self._api_key.strip():
+            self._fixed = credentials
+        return credentials
 
     async def _read_key(self) -> str | None:
         """Returns the access's fixed key, or calls the key function, plain or async."""
