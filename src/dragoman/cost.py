@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from importlib import import_module
 from math import isfinite
 from typing import Any, cast
@@ -71,6 +72,8 @@ _CONTEXT: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "speed": (("usage", "speed"),),
 }
 """What else decides a price → where in a provider's answer it stands."""
+_TOLD = frozenset({"usage", "usageMetadata", "tool_usage", "service_tier", "cost"})
+"""Fields of an answer in which all of this stands, and the provider's own figure."""
 
 
 def call_cost(
@@ -118,7 +121,7 @@ def _sum_prices(
     origin: Origin, usage: Usage, response: JsonMap, created_at: datetime | None
 ) -> Decimal | None:
     """Returns the cost of all that a call used, by the list of prices; `None`: one is unknown."""
-    texts = {name: _first(response, paths) for name, paths in _CONTEXT.items()}
+    texts = {name: _first(response, paths) for name, paths in _CONTEXT.items() if response}
     context = {name: text for name, text in texts.items() if isinstance(text, str)}
     model = origin.served_model or origin.model or ""
     total = _FREE
@@ -211,16 +214,23 @@ def _is_free(origin: Origin) -> bool:
 def _find_pricing(origin: Origin) -> tuple[str | None, str | None]:
     """Returns the fields that decide a cost, `priced_as` and `free` of the record of the provider
     that answered."""
-    # Records stand layers above this module, which results and hooks need below them: they are
-    # found late, by name.
-    record = import_module("dragoman.providers.registry").REGISTRY.find(origin.provider)
+    record = _find_registry().find(origin.provider)
     if record is None:
         return (None, None)
     return (record.priced_as, record.free)
 
 
+@cache
+def _find_registry() -> Any:
+    """Returns the registry of providers. Records stand layers above this module, which results and
+    hooks need below them: they are found late, by name."""
+    return import_module("dragoman.providers.registry").REGISTRY
+
+
 def _provider_cost(response: JsonMap) -> Decimal | None:
     """Returns what the provider says that the call cost."""
+    if not response:
+        return None
     usage = _object(response.get("usage"))
     # OpenRouter with a key of yours: its fee, and what that key pays.
     if usage.get("is_byok") is True:
@@ -240,6 +250,14 @@ def _provider_cost(response: JsonMap) -> Decimal | None:
 def _priced_units(usage: Usage, response: JsonMap) -> dict[str, int]:
     """Returns the numbers of tokens, and of the other units that a model call is priced by."""
     counts = {unit: getattr(usage, name) for name, unit in _COUNTS.items()}
+    # As of most answers: their note says nothing, so nothing is looked for.
+    if not response:
+        return {unit: count for unit, count in counts.items() if count is not None}
+    return _with_details(counts, response)
+
+
+def _with_details(counts: dict[str, Any], response: JsonMap) -> dict[str, int]:
+    """Returns the numbers of units with those that only the provider's own fields tell."""
     counts |= {unit: _first(response, paths) for unit, paths in _DETAILS.items()}
     counts |= {
         unit: count
@@ -286,11 +304,12 @@ def _find_adviser_usage(served: str, response: JsonMap) -> list[tuple[str, dict[
 
 
 def _find_response_note(native: Native) -> JsonMap:
-    """Returns the response's fields around the message, which the wire noted and which may hold a
-    cost."""
+    """Returns the response's fields around the message, which the wire noted, if any of them has to
+    do with a cost."""
     for key, notes in (native or {}).items():
         if key.endswith(NOTES):
-            return _object(_object(notes).get("response"))
+            response = _object(_object(notes).get("response"))
+            return {} if _TOLD.isdisjoint(response) else response
     return {}
 
 

@@ -4,6 +4,7 @@ stream is kept open."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -197,7 +198,7 @@ def error_status(error: DragomanError, own_statuses: Mapping[type[DragomanError]
     return look_up_class({**_STATUSES, **own_statuses}, error, 500)
 
 
-class RequestFields(msgspec.Struct, frozen=True):
+class RequestFields(msgspec.Struct, frozen=True, dict=True):
     """What is known of a wire's further request fields, by path, such as
     `generationConfig.candidateCount`. Of all others it is known that nobody else has them."""
 
@@ -231,7 +232,7 @@ class RequestFields(msgspec.Struct, frozen=True):
     """By a vendor's quirks, whether it demands back what the API's libraries have no field for;
     `None`: none does."""
 
-    @property
+    @cached_property
     def known_fields(self) -> frozenset[str]:
         """Returns the body fields that a server knows at all, except those that only name objects
         of an account."""

@@ -66,19 +66,24 @@ def wrap(call: Batches, middleware: Sequence[Middleware], target: Target) -> Bat
     call itself."""
     plain: list[_EventMiddleware] = []
     for layer in reversed(middleware):
-        if not isinstance(layer, BatchMiddleware):
-            plain.append(layer)
+        # Not `isinstance`, which inspects the whole protocol for each request.
+        if (batches := getattr(layer, "batches", None)) is None:
+            plain.append(cast("_EventMiddleware", layer))
             continue
-        call = _wrap_batches(layer, _wrap_events(plain, call), target)
+        call = _wrap_batches(batches, _wrap_events(plain, call), target)
         plain = []
     return _wrap_events(plain, call)
 
 
-def _wrap_batches(layer: BatchMiddleware, following: Batches, target: Target) -> Batches:
-    """Returns the call wrapped in one batch middleware."""
+def _wrap_batches(
+    layer: Callable[[ModelRequest, Batches, Target], AsyncGenerator[list[Event], None]],
+    following: Batches,
+    target: Target,
+) -> Batches:
+    """Returns the call wrapped in one batch middleware, by its method `batches`."""
 
     def batches(request: ModelRequest) -> AsyncGenerator[list[Event], None]:
-        return layer.batches(request, following, target)
+        return layer(request, following, target)
 
     return batches
 

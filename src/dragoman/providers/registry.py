@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -214,6 +214,7 @@ def _try_load(load: _Loader) -> Provider | SettingsError:
         return error
 
 
+@cache
 def _import_record(module: str) -> Provider:
     return import_module(module).PROVIDER
 

@@ -8,7 +8,7 @@ found again. A store that fails takes no answer from anybody, unless `begin` is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from typing import Any, Protocol
@@ -83,6 +83,7 @@ class Record:
         else:
             self._answered = progress.begin(answered)
         self._keeps = turn.keeps and not isinstance(self._store, NoAnswers)
+        self._is_needed: Callable[[Event], bool] | None = None
         self._events: list[Event] = []
         self._next_compaction = _UNCOMPACTED
         self._output: tuple[Message, ...] = ()
@@ -147,6 +148,12 @@ class Record:
     def follow(self, turn: Turn) -> None:
         """Takes the turn as the backend goes on with it."""
         self._turn, self.task_id = turn, turn.task_id
+
+    def keep_only(self, is_needed: Callable[[Event], bool] | None) -> None:
+        """Keeps the answer only if an event of it is needed (None: each is), a client may ask for it
+        by an id, or an earlier answer of its conversation was kept, since the next is found by way
+        of this one."""
+        self._is_needed = is_needed
 
     def add(self, events: Sequence[Event]) -> None:
         """Adds to the record the events that the client gets."""
@@ -229,7 +236,7 @@ class Record:
     async def end(self, state: AnsweredState | None = None) -> None:
         """Keeps an answer to a model's API as far as it came. `state`: how it ended, if no event
         says it."""
-        if not self._keeps:
+        if not (self._keeps and self._is_worth_keeping()):
             return
         failure = next(
             (event.error for event in reversed(self._events) if isinstance(event, RunError)), None
@@ -256,6 +263,12 @@ class Record:
             key=keys[0] if keys else "",
         )
         await self._keep_record(answered, keys)
+
+    def _is_worth_keeping(self) -> bool:
+        """Returns whether anything of the answer is needed later, see `keep_only`."""
+        if self._is_needed is None or self._call.gives_answers or self._turn.parent is not None:
+            return True
+        return any(map(self._is_needed, self._events))
 
     async def end_run(self, result: ChatResult[str], last: RunFinished | RunError) -> None:
         """Keeps in the record what a run answered. `last`: the event that ended it."""

@@ -89,7 +89,8 @@ def check_types(body: JsonMap, wire: str) -> None:
         InvalidRequestError: there is one.
     """
     for path, types in _fields_of(wire).types.items():
-        if wanted := find_type_fault(_get_path(body, path), types):
+        value = _get_path(body, path) if "." in path else body.get(path)
+        if value is not None and (wanted := find_type_fault(value, types)):
             raise InvalidRequestError(f"{path} must be {wanted}").at(field=path)
 
 

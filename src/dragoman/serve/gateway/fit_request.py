@@ -22,7 +22,7 @@ import msgspec
 from dragoman import wires
 from dragoman.codec.json_values import if_object
 from dragoman.codec.tool_fields import CACHE_MARK
-from dragoman.event import Event, MessageStarted, RunError
+from dragoman.event import Event, MessageStarted, PartFinished, RunError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal_error
 from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
@@ -32,7 +32,7 @@ from dragoman.request import ModelRequest, OnLoss
 from dragoman.serve.core.request_fields import foreign_losses, without_wire
 from dragoman.wires.serving import Serving, get_serving
 
-__all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
+__all__ = ["ClientCopy", "Fitting", "is_uncarried", "settle_messages", "with_losses"]
 
 _BODY_FIELDS = ("tools", "settings", "output_schema", "options", "native", "stream")
 """Fields of a request that say, beside the messages, what its body says."""
@@ -109,6 +109,17 @@ def _settle_message(
     # Without the digest of what stands before: the client may have changed that.
     stored_origin = Origin(origin.provider, origin.endpoint, origin.model)
     return message.replace(content=(*thinking, *pieces), origin=stored_origin)
+
+
+def is_uncarried(event: Event) -> bool:
+    """Returns whether an event of an answer ends a piece that holds what `settle_messages`
+    restores."""
+    if not isinstance(event, PartFinished):
+        return False
+    piece = event.part
+    if isinstance(piece, ToolCallPart):
+        return piece.native is not None
+    return isinstance(piece, ThinkingPart)
 
 
 def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:

@@ -11,11 +11,11 @@ Each is left out where it has nothing to do, so that a plain stream passes uncha
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from operator import is_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -47,7 +47,7 @@ from dragoman.serve.core.request_fields import (
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.gateway.ask_media import ask_media
 from dragoman.serve.gateway.count_tokens import count_tokens
-from dragoman.serve.gateway.fit_request import ClientCopy, Fitting, with_losses
+from dragoman.serve.gateway.fit_request import ClientCopy, Fitting, is_uncarried, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
 from dragoman.serve.gateway.offers import OfferedModels, match_name, providers_of, read_offers
 from dragoman.serve.gateway.show_answer import (
@@ -60,6 +60,7 @@ from dragoman.serve.gateway.upstreams import Listings, Upstreams
 from dragoman.serve.seals.open_messages import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 from dragoman.wires.serving import get_serving
+from dragoman.wires.wire import Wire
 
 if TYPE_CHECKING:
     # cryptography, which few need
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
 __all__ = ["Gateway"]
 
 
+_Remembered = Literal["nothing", "uncarried", "all"]
+_NEEDED = {"nothing": None, "uncarried": is_uncarried, "all": None}
 _NEUTRAL_METADATA = ("usage_estimated",)
 """What is said of vectors whatever the provider."""
 
@@ -175,9 +178,10 @@ class Gateway:
             max_tokens,
             retries,
         )
+        self._defaults = msgspec.structs.replace(self._settings, cache=None)
         self.references = references
         """Whether names of what a provider keeps are passed on to it."""
-        self._remembering: dict[str, bool] = {}
+        self._remembered: dict[str, _Remembered] = {}
         self._sealer = _make_sealer(seal_key)
         self._longest_id = longest_call_id
 
@@ -257,21 +261,10 @@ class Gateway:
         return call if self.references else admit_fields(call)
 
     def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
-        """See `Backend`; what the gateway remembers. Where one provider stands behind all models,
-        and its API is the client's, clients have all that there is."""
-        name = call.wire.name
-        if name not in self._remembering:
-            self._remembering[name] = self._is_mixed(
-                name, get_serving(call.wire).request_fields.restores
-            )
-        return self._remembering[name]
+        """See `Backend`; what the gateway remembers."""
+        return self._find_remembered(call.wire) != "nothing"
 
-    def answer(
-        self,
-        call: Call,
-        turn: Turn,
-        record: Record,  # noqa: ARG002
-    ) -> AsyncGenerator[list[Event], None]:
+    def answer(self, call: Call, turn: Turn, record: Record) -> AsyncGenerator[list[Event], None]:
         """Yields through the gateway the provider's answer as it is, calls and all. What a retry or
         a failed model began is left out.
 
@@ -281,6 +274,7 @@ class Gateway:
         """
         model = self._find_models(turn.model_request.model).chat()
         note_asked(turn.model_request.model)
+        record.keep_only(_NEEDED[self._find_remembered(call.wire)])
         request, losses = self._prepare_request(call, turn.model_request)
         sealer, owner = self._sealer, call.caller.id
         recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
@@ -375,17 +369,25 @@ class Gateway:
         """Closes the connections."""
         await self._upstreams.transport.close()
 
-    def _is_mixed(self, wire: str, restores: Callable[[Any], bool] | None) -> bool:
-        """True if clients of a wire may get from the gateway something that they cannot bring
-        back."""
+    def _find_remembered(self, wire: Wire) -> _Remembered:
+        """Returns what the gateway remembers of answers to clients of a wire. Where one provider
+        stands behind all models, and its API is the client's, clients have all that there is, but
+        for what their libraries do not carry."""
+        if (known := self._remembered.get(wire.name)) is not None:
+            return known
         behind = [providers.get(pattern.provider) for pattern in self._patterns]
         for models in self._all_models():
             # A model that only makes vectors has no chat.
             with suppress(SettingsError):
                 behind += models.chat().providers
-        if len({provider.name for provider in behind}) != 1 or behind[0].wire != wire:
-            return True
-        return restores is not None and restores(behind[0].quirks)
+        restores = get_serving(wire).request_fields.restores
+        remembered: _Remembered = "nothing"
+        if len({provider.name for provider in behind}) != 1 or behind[0].wire != wire.name:
+            remembered = "all"
+        elif restores is not None and restores(behind[0].quirks):
+            remembered = "uncarried"
+        self._remembered[wire.name] = remembered
+        return remembered
 
     def _read_client_copy(
         self, call: Call, turn: Turn, recalled: tuple[Message, ...]
@@ -416,7 +418,7 @@ class Gateway:
         wire = call.wire.name
         request, losses = limit_candidates(request, wire)
         # What the request says wins over the gateway's defaults.
-        settings = request.settings.over(msgspec.structs.replace(self._settings, cache=None))
+        settings = request.settings.over(self._defaults)
         if self._max_tokens is not None:
             # A number below 1 means no limit to some providers.
             requested = settings.max_tokens or 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
-import anyio
 import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
@@ -74,18 +75,19 @@ async def read_body(
     ):
         raise _too_large_error(most)
     data = bytearray()
-    with anyio.move_on_after(limits.body_seconds):
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            piece = message.get("body", b"")
-            if most is not None and len(data) + len(piece) > most:
-                raise _too_large_error(most)
-            take(len(piece))
-            data += piece
-            if not message.get("more_body", False):
-                return bytes(data)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(limits.body_seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                piece = message.get("body", b"")
+                if most is not None and len(data) + len(piece) > most:
+                    raise _too_large_error(most)
+                take(len(piece))
+                data += piece
+                if not message.get("more_body", False):
+                    return bytes(data)
     raise BodyTimeoutError(
         f"the body did not come whole in {limits.body_seconds:g} seconds; send it again"
     )

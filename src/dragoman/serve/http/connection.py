@@ -92,9 +92,10 @@ class Connection:
         helpers = [task for task in (self._leaving, self._pinging) if task is not None]
         for task in helpers:
             task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait(helpers)
-        return self._scope.__exit__(error_type, error, trace)
+        is_suppressed = self._scope.__exit__(error_type, error, trace)
+        # Behind the scope, which would interrupt this too: the helpers end in this turn of the loop.
+        await asyncio.wait(helpers)
+        return is_suppressed
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> Exception | None:
         """Runs `work` under the request's deadline. Returns the exception that ended it early, or

@@ -3,7 +3,7 @@ the wire's name; and what is answered where nothing stands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from dragoman.wires.wire import Wire
 
 __all__ = ["MethodPath", "answer_missing", "method_paths"]
 
+_FREQUENT = ("chat", "run", "rpc")
+"""Purposes of the routes that clients ask most."""
 _COMPACT = "/v1/responses/compact"
 """A path of the official API that is not served."""
 
@@ -50,15 +52,19 @@ def method_paths(
     return list(_group(entries))
 
 
-def _sort_key(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
-    """Returns the sort key of a method's path: fixed paths before patterns, long ones before what
-    may be their beginning, and a name at the end, which may hold slashes, last."""
-    method, path, _, _ = entry
-    return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
+def _group(entries: Sequence[tuple[str, str, Wire, Route]]) -> Iterator[MethodPath]:
+    asked_most = [path for _, path, _, route in entries if route.purpose in _FREQUENT]
+    frequent = {path for path in asked_most if "{" not in path}
 
+    def rank(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, bool, int, str, str]:
+        """Ranks a method's path: fixed paths before patterns, since each is tried in turn those
+        first that are asked most, long ones before what may be their beginning, and a name at the
+        end, which may hold slashes, last."""
+        method, path, _, _ = entry
+        ends_in_name = path.rstrip("/").endswith("{model}")
+        return ends_in_name, path.count("{"), path not in frequent, -len(path), path, method
 
-def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[MethodPath]:
-    ordered = sorted(entries, key=_sort_key)
+    ordered = sorted(entries, key=rank)
     for (path, method), same in groupby(ordered, key=lambda entry: (entry[1], entry[0])):
         yield MethodPath(method, path, tuple([(wire, route) for _, _, wire, route in same]))
 
