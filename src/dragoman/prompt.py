@@ -7,6 +7,7 @@ argument of a wrong type where it is given, before anything is sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, cast, get_args
 
@@ -316,8 +317,7 @@ _OBJECTS = {
     "executor": ("execute_batch", "an executor, such as ToolExecutor()"),
 }
 _CONTENT = get_args(Content)
-_PLACE = "the prompt"
-"""Where half a character stood, for people."""
+_mend = partial(replace_halves, where="the prompt")
 
 
 def open_prompt(
@@ -336,7 +336,7 @@ def open_prompt(
     """
     if isinstance(prompt, RunRequest):
         new, run_options = _of_request(prompt, run_options)
-        new = [replace_halves(message, _PLACE) for message in new]
+        new = [_mend(message) for message in new]
     else:
         message = _message(prompt, run_options.get("attachments", ()))
         new = [] if message is None else [message]
@@ -377,9 +377,9 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
                 "attachments need a prompt: put them into a message of the history instead"
             )
         return None
-    attachments = [replace_halves(part, _PLACE) for part in attachments]
+    attachments = [*map(_mend, attachments)]
     if isinstance(prompt, Message):
-        message = replace_halves(prompt, _PLACE)
+        message = _mend(prompt)
         if attachments:
             message = message.replace(content=(*message.content, *attachments))
     else:
@@ -389,7 +389,7 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
             else expect_each("prompt", cast("Any", prompt), str, *_CONTENT, hint=suggest_place)
         )
         # Mended before they are a message, whose fields need not be looked through then.
-        mended = [replace_halves(piece, _PLACE) for piece in pieces if piece != ""]
+        mended = [_mend(piece) for piece in pieces if piece != ""]
         message = Message.user(*mended, *attachments)
     if not message.content:
         raise InvalidRequestError("the prompt is empty: give a text, parts or a message")

@@ -72,13 +72,9 @@ def chain_digest_bytes(
     the messages before these, if there are any."""
     messages = tuple(messages)
     head = 0
-    while (
-        after is None
-        and head < len(messages)
-        and messages[head].role is Role.SYSTEM
-        and not messages[head].native
-    ):
-        head += 1
+    if after is None:
+        is_head = [message.role is Role.SYSTEM and not message.native for message in messages]
+        head = [*is_head, False].index(False)
 
     def make(message: Message) -> Any:
         return _select_signed(message, wire)

@@ -108,6 +108,7 @@ class Access:
         self._system = system
         self._clock = clock
         self._found: Auth | None = None
+        self._has_fixed_key = isinstance(api_key, str) and bool(api_key.strip())
         self._fixed: _Credentials | None = None
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
@@ -353,8 +354,8 @@ class Access:
             system=self._system,
         )
         credentials = _Credentials(headers, sign)
-        # A key that was given, and that nothing else goes with, is that of every request.
-        if auth is None and isinstance(self._api_key, str) and self._api_key.strip():
+        # Where a key was given and nothing else goes with it, all requests have the same.
+        if auth is None and self._has_fixed_key:
             self._fixed = credentials
         return credentials
 
