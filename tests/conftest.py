@@ -8,9 +8,10 @@ is no matter of theirs.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 from hypothesis import Phase, is_hypothesis_test, settings
@@ -45,6 +46,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.property)
         for mark in item.iter_markers("mend"):
             item.user_properties.extend(("mend", point) for point in mark.args)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Takes all that stands before the first test, which is much and stays, out of the garbage
+    collector's sight: a collection takes a second otherwise, and many tests ask for one."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

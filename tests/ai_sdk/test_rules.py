@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import Message, ToolCallPart, ToolResultPart, formats, wires
 from dragoman.loss import Loss, Lost
-from dragoman.message import DataPart, LinkPart, Origin, Role, Usage
+from dragoman.message import DataPart, LinkPart, Origin, Role
 from dragoman.wires.ai_sdk_messages import ai4_ui_messages, conversation, read_turn
 from dragoman.wires.ai_sdk_messages import mastra_v2_rows as row_rooms
 from dragoman.wires.ai_sdk_messages.approvals import approvals
@@ -253,7 +253,7 @@ def test_texts_alone_are_written_and_read_without_the_rooms_for_parts(
     counted.clear()
     assert [one.text for one in UI.load_messages(old)] == [one.text for one in messages]
     assert counted == []
-    format_.dump_messages([messages[0].replace(usage=Usage(input_tokens=1))])
+    format_.dump_messages([messages[0].replace(metadata={"mine": 1})])
     assert counted == ["dump_group"]
 
 

@@ -268,3 +268,9 @@ def test_who_answers_whom_across_rounds():
         (5, 2): "b",
         (7, 0): two,
     }
+
+
+def test_a_newline_makes_an_id_and_a_name_unfit() -> None:
+    assert "\n" not in fit_names(["look\nhear"])["look\nhear"]
+    asked = [Message.model(ToolCallPart("c\n1", "look"))]
+    assert "\n" not in map_call_ids(asked)[0, 0]

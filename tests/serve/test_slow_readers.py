@@ -100,6 +100,7 @@ async def test_a_client_that_reads_nothing_holds_its_run_back(
         assert source.said < MOST_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", list(STREAMED))
 async def test_the_run_goes_on_once_its_client_reads(wire: str) -> None:
     source = Source(300)

@@ -141,6 +141,7 @@ def test_exchanges_are_recorded_once_and_replayed_without_a_server_and_a_key(
     assert len(project.llm.requests) == 2
 
 
+@pytest.mark.slow
 def test_what_is_not_recorded_is_told_with_what_to_do(project: Project) -> None:
     out = project.run(RECORDED, passed=0, failed=1)
     assert (

@@ -89,6 +89,7 @@ def test_a_partial_is_what_pydantic_reads_of_the_same_text(value, form, end):
         assert partial.to_builtins() == expected, (begun, partial, expected)
 
 
+@pytest.mark.slow
 @given(ROOTS, FORMS)
 def test_a_partial_stays_as_it_is_while_the_text_goes_on(value, form):
     text = json.dumps(value, **form)

@@ -28,10 +28,11 @@ __all__ = [
     "map_call_ids",
     "fit_names",
     "invert_names",
+    "list_calls",
 ]
 
 _DIGEST_LENGTH = 8
-_WITH_IDS = frozenset({ToolCallPart, ToolResultPart})
+_CALL_OR_RESULT = (ToolCallPart, ToolResultPart)
 
 
 class DistinctIds:
@@ -99,10 +100,7 @@ def fit_names(
     The inverse tells which tool a model means when it calls one by the name that it was sent.
     """
     names = dict.fromkeys(names)
-    # One match over all names: an agent may have hundreds of tools, and nearly all names fit.
-    if (all_fit := _compile_matcher(rule)) is not None and all_fit(
-        "".join([f"{name}\n" for name in names])
-    ):
+    if _all_fit(names, rule):
         return dict(zip(names, names, strict=True))
     out = {name: name for name in names if name in as_is or rule.fits(name)}
     fresh = _Fresh(rule, set(out.values()))
@@ -111,6 +109,14 @@ def fit_names(
             out[name] = fresh(name)
             fresh.taken.add(out[name])
     return out
+
+
+def _all_fit(names: Collection[str], rule: NameRule) -> bool:
+    """True if all names fit the rule, told by one match over all of them: an agent may have hundreds
+    of tools, a conversation thousands of calls, and nearly all fit."""
+    matcher, joined = _compile_matcher(rule), "".join([f"{name}\n" for name in names])
+    # A name that holds a newline would look like two.
+    return matcher is not None and joined.count("\n") == len(names) and bool(matcher(joined))
 
 
 @cache
@@ -142,7 +148,7 @@ def map_call_ids(
     of its call: the first call of its round that has the same id and no result yet, else the latest
     one with that id. `as_is` tells the pieces whose id is sent whatever the rule says.
     """
-    if _WITH_IDS.isdisjoint(collect_part_types(messages)):
+    if collect_part_types(messages).isdisjoint(_CALL_OR_RESULT):
         return {}
     if (own_ids := _own_ids(messages, rule, as_is)) is not None:
         return own_ids
@@ -158,7 +164,7 @@ def map_call_ids(
             waiting = {}
         before = message.role
         for index, piece in enumerate(message.content):
-            if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
+            if not isinstance(piece, _CALL_OR_RESULT) or piece.run_by == "provider":
                 continue
             keep = as_is is not None and as_is(piece)
             if isinstance(piece, ToolCallPart):
@@ -182,6 +188,18 @@ def map_call_ids(
     return out
 
 
+def list_calls(
+    messages: Sequence[Message], ids: Iterable[tuple[int, int]]
+) -> list[tuple[int, ToolCallPart]]:
+    """Returns the calls that the provider did not run, each with the position of its message.
+    `ids`: the places that `map_call_ids` gave ids."""
+    return [
+        (position, piece)
+        for position, index in ids
+        if isinstance(piece := messages[position].content[index], ToolCallPart)
+    ]
+
+
 def _own_ids(
     messages: Sequence[Message],
     rule: NameRule,
@@ -190,19 +208,28 @@ def _own_ids(
     """Returns the call ids unchanged, as `map_call_ids` does, if all may be sent as they are and
     none belongs to two calls; else None."""
     out: dict[tuple[int, int], str] = {}
-    taken: set[str] = set()
+    first: dict[str, ToolCallPart | ToolResultPart] = {}
     for position, message in enumerate(messages):
         for index, piece in enumerate(message.content):
-            if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
+            if not isinstance(piece, _CALL_OR_RESULT) or piece.run_by == "provider":
                 continue
-            if piece.id in taken:
-                if isinstance(piece, ToolCallPart):
-                    return None
-            elif not (rule.fits(piece.id) or (as_is is not None and as_is(piece))):
+            if piece.id not in first:
+                first[piece.id] = piece
+            elif isinstance(piece, ToolCallPart):
                 return None
-            taken.add(piece.id)
             out[position, index] = piece.id
-    return out
+    if _all_fit(first, rule) or _may_stay(first.values(), rule, as_is):
+        return out
+    return None
+
+
+def _may_stay(
+    pieces: Iterable[ToolCallPart | ToolResultPart],
+    rule: NameRule,
+    as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None,
+) -> bool:
+    """True if the ids of all calls and results fit the rule, or are sent whatever it says."""
+    return all((as_is is not None and as_is(piece)) or rule.fits(piece.id) for piece in pieces)
 
 
 class _Fresh:

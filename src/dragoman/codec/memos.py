@@ -55,7 +55,7 @@ def select_visible(messages: Iterable[Message]) -> list[tuple[int, Message]]:
     and nothing of how a model changes its working memory."""
     visible: list[tuple[int, Message]] = []
     for position, message in enumerate(messages):
-        public = None if is_memo(message) else hide_working(message)
+        public = None if message.metadata and is_memo(message) else hide_working(message)
         if public is not None:
             visible.append((position, public))
     return visible

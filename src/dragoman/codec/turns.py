@@ -78,9 +78,12 @@ def next_turn_id(messages: Sequence[Message]) -> str | None:
 def holds_only_answers(message: Message) -> bool:
     """True if a user message, which begins no turn, holds tool results (or interrupt marks) and
     nothing else."""
-    return (
-        message.role is Role.USER and bool(message.content) and all(map(_answers, message.content))
-    )
+    if message.role is not Role.USER or not message.content:
+        return False
+    for piece in message.content:
+        if type(piece) is not ToolResultPart and not _answers(piece):
+            return False
+    return True
 
 
 def _answers(piece: Content) -> bool:

@@ -36,6 +36,7 @@ WORKING_TAGS = ("<working_memory>", "</working_memory>")
 """What is around a working memory in an answer."""
 WORKING_TOOL = "updateWorkingMemory"
 """Name of the tool with which a model changes its working memory."""
+_OF_TOOLS = (ToolCallPart, ToolResultPart)
 
 
 def find_working_memory(text: str) -> str | None:
@@ -57,16 +58,19 @@ def hide_working_text(text: str) -> str:
 def is_working_part(part: object) -> bool:
     """True for a call with which the agent's model changes its working memory, and for its
     result."""
-    return (
-        isinstance(part, ToolCallPart | ToolResultPart)
-        and part.name == WORKING_TOOL
-        and part.run_by == "agent"
-    )
+    return isinstance(part, _OF_TOOLS) and part.name == WORKING_TOOL and part.run_by == "agent"
 
 
 def hide_working(message: Message) -> Message | None:
     """Returns a message without what it says of the working memory; `None` if nothing but thinking
     and blank text is left of it."""
+    if not message.metadata and not any(map(is_working_part, message.content)):
+        return message
+    return _leave_out_working(message)
+
+
+def _leave_out_working(message: Message) -> Message | None:
+    """Returns a message that may say something of a working memory, as `hide_working` does."""
     content = [piece for piece in message.content if not is_working_part(piece)]
     if message.role is Role.MODEL and WORKING_MEMORY in message.metadata:
         content = [part for piece in content for part in _hide_in_text(piece)]

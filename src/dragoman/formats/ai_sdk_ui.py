@@ -78,7 +78,7 @@ def dump_shown(
     """Writes messages as a list of UI messages as a browser shows them: the answers of one turn are
     one message. `metadata`: they keep what the format has no room for, under a key of dragoman's
     own."""
-    written = dump_ui(_by_turn(messages), None, version)
+    written = dump_ui(_by_turn(messages), None, version, carries=metadata)
     if metadata:
         return written
     return [_without_own_metadata(message) for message in written]

@@ -21,7 +21,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires import ag_ui
-from dragoman.wires.ag_ui import messages_dump
+from dragoman.wires.ag_ui import messages_dump, tools
 from support.conversations import conversations
 from support.histories import NEUTRAL
 
@@ -55,11 +55,38 @@ ODD = [
     Message.model(CALL, "I look."),
     Message.model(ToolResultPart("c1", "look", "it", run_by="provider")),
     Message.system("Be brief.", "Be long."),
+    *[
+        Message.model(call)
+        for call in (
+            ToolCallPart("", "look", {"at": 2**70}),
+            ToolCallPart("c8", "look", {"at": 2**70, "far": 1e400}),
+            ToolCallPart("c8", "look", {"at": "\ud800", "of": ("a", "\u00e9\x1f")}),
+            ToolCallPart("c8", "look", {"at": 1}, raw='{"at": 1}'),
+            ToolCallPart("c8", "look", {"at": 1}, run_by="client"),
+            ToolCallPart("c8", "look", native={"ag_ui": {"x": 1}}),
+        )
+    ],
+    *[
+        Message.user(result)
+        for result in (
+            ToolResultPart("c1", "hear", "no"),
+            ToolResultPart("c1", "look", "no", denied=True),
+            ToolResultPart("c1", "look", 2**70),
+            ToolResultPart("c1", "look", [{"at": "\u00e9"}, 1.0, None]),
+            ToolResultPart("c1", "look", "\ud800"),
+            ToolResultPart("c1", "look", [TextPart("seen")]),
+            ToolResultPart("c1", "look", None, run_by="client"),
+        )
+    ],
 ]
 
 
 def dump_reading_back(messages: list[Message]) -> Any:
-    with patch.object(messages_dump, "_is_usual", return_value=False):
+    with (
+        patch.object(messages_dump, "_is_usual", return_value=False),
+        patch.object(tools, "_is_plain_call", return_value=False),
+        patch.object(tools, "_is_plain", return_value=False),
+    ):
         return ag_ui.dump_messages(messages)
 
 
@@ -81,6 +108,18 @@ def test_any_message_is_written_as_if_it_had_been_read_back(messages: list[Messa
 
 
 def test_a_usual_message_is_not_read_back() -> None:
-    with patch.object(messages_dump, "load_group", side_effect=AssertionError("it was read")):
+    read = AssertionError("it was read")
+    with (
+        patch.object(messages_dump, "load_group", side_effect=read),
+        patch.object(tools, "load_call", side_effect=read),
+        patch.object(tools, "load_result", side_effect=read),
+    ):
         written = ag_ui.dump_messages(TALK)
     assert ag_ui.load_messages(written) == TALK
+
+
+def test_a_result_with_half_a_character_is_carried() -> None:
+    message = Message.user(ToolResultPart("c1", "look", {"at": "\ud800"})).replace(id="m")
+    written = ag_ui.dump_messages([message])
+    with patch.object(tools, "_is_plain", return_value=False):
+        assert ag_ui.dump_messages([message]) == written

@@ -113,6 +113,12 @@ def dump_content(
 ) -> Any:
     """Returns the field `content` of a LangChain message. `pieces`: each with its place in the
     message, which the losses name; they name no message."""
+    if form.get("content") != "list" and len(pieces) <= 1:
+        if not pieces:
+            return ""
+        piece = pieces[0][1]
+        if isinstance(piece, TextPart) and not piece.native:
+            return piece.text
     blocks: list[Any] = []
     for wire, group in groupby(pieces, lambda piece: _choose_block_wire(piece[1])):
         run = list(group)

@@ -34,12 +34,13 @@ from dragoman.formats.langchain.message_metadata import (
     dump_usage,
     foreign,
 )
-from dragoman.json_bytes import Json
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Role
 
 __all__ = ["dump_message", "dump_result"]
 
+_NO_EXTRA = Extra()
 Pieces = list[tuple[int, Content]]
 """Pieces of a message, each with its place in it."""
 Results = list[tuple[int, ToolResultPart]]
@@ -100,7 +101,7 @@ def _dump_results(
             why = "LangChain's results are messages of their own, before what follows"
             losses.append(Loss(None, index, Lost.order, why))
         result_losses: list[Loss] = []
-        tools.append(dump_result(result, carried or Extra(), result_losses, version))
+        tools.append(dump_result(result, carried or _NO_EXTRA, result_losses, version))
         losses += [msgspec.structs.replace(loss, part=index) for loss in result_losses]
         carried = None
     return tools
@@ -219,18 +220,22 @@ def dump_result(
         fields["name"] = part.name
     if part.is_error:
         fields["status"] = "error"
-    if own_fields := dump_extra(
-        msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))
-    ):
+    if part.denied or part.native:
+        extra = msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))
+    if extra is not _NO_EXTRA and (own_fields := dump_extra(extra)):
         fields["additional_kwargs"] = {
             **if_object(fields.get("additional_kwargs")),
             OURS: own_fields,
         }
+    fields["content"] = _dump_result_content(part, form, losses)
+    return close_message(type_, as_was(part, fields, form), form, version)
+
+
+def _dump_result_content(part: ToolResultPart, form: JsonMap, losses: list[Loss]) -> Any:
+    """Returns the field `content` of the LangChain message that a tool result is."""
     if part.is_content:
         pieces = list(enumerate(cast("tuple[Content, ...]", part.result)))
-        fields["content"] = dump_content(pieces, Role.USER, {**form, "content": "list"}, losses)
-    elif form.get("content") == "raw" and isinstance(result := cast("object", part.result), list):
-        fields["content"] = cast("list[Any]", result)
-    else:
-        fields["content"] = text_or_json(part.result)
-    return close_message(type_, as_was(part, fields, form), form, version)
+        return dump_content(pieces, Role.USER, {**form, "content": "list"}, losses)
+    if form.get("content") == "raw" and isinstance(result := cast("object", part.result), list):
+        return cast("list[Any]", result)
+    return text_or_json(part.result)

@@ -209,8 +209,9 @@ class _GroupWriter:
 
     def _write_text(self, index: int, piece: TextPart) -> bool:
         """Writes a text as an AG-UI message. Returns True: it is written."""
-        more = find_difference(piece, TextPart(piece.text))
-        extras = {**self._position_extras(index), **optional_field("part", more)}
+        extras = self._position_extras(index)
+        if piece.native is not None or piece.citations:
+            extras["part"] = find_difference(piece, TextPart(piece.text))
         entry: Json = {"id": self.ids.take(index), "role": self._agui_role()}
         self._speaker = self._add_agui_message(entry, extras)
         self._speaker["content"] = piece.text
@@ -292,7 +293,8 @@ class _GroupWriter:
             merge_wire_fields(entry, OWN.fields(self.message.native))
             metadata = self.message.own_metadata
             app_fields = read_extra_fields(metadata, *RESERVED)
-            entry["metadata"] = {**if_object(entry.get("metadata")), **app_fields}
+            if app_fields:
+                entry["metadata"] = {**if_object(entry.get("metadata")), **app_fields}
         if self._unwritten:
             extras["more"] = self._unwritten
         entries = [

@@ -118,6 +118,8 @@ def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
 
 def add_extras(fields: JsonMap, extras: JsonMap) -> Json:
     """Returns an object with extras added to its metadata."""
+    if not extras and "metadata" not in fields:
+        return dict(fields)
     metadata = dump_metadata(if_object(fields.get("metadata")), extras)
     if metadata:
         return {**fields, **metadata}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.json_difference import apply_difference, find_difference
+from dragoman.codec.json_difference import apply_difference, find_difference, is_equal
 from dragoman.codec.json_values import (
     if_list,
     if_object,
@@ -133,8 +133,23 @@ def dump_call(
     if not extras:
         return add_extras(call, {})
     # read the call as its reader will, and carry what comes out otherwise
+    if _is_plain_call(piece, id_, function["arguments"]):
+        return add_extras(call, position)
     difference = find_difference(piece, load_call(call))
     return add_extras(call, {**position, **part_extras(difference)})
+
+
+def _is_plain_call(piece: ToolCallPart, id_: str, text: str) -> bool:
+    """True if a reader of AG-UI certainly gets this call from its id, its name and its arguments'
+    text."""
+    if piece.native or piece.raw is not None or piece.id != id_:
+        return False
+    if piece.run_by != "agent" or piece.state != "complete":
+        return False
+    try:
+        return json_bytes.encode(json_bytes.decode(text)).decode() == text
+    except ValueError:
+        return False
 
 
 def part_extras(difference: JsonMap) -> Json:
@@ -250,8 +265,23 @@ def dump_result(
     if piece.is_error:
         message["error"] = if_text(native_fields.get("error")) or _error_text(content) or "error"
     message = merge_wire_fields(message, native_fields)
+    if piece.id == call_id and names.get(call_id, "") == piece.name and _is_plain(piece, content):
+        return message, {**position, **form}
     difference = find_difference(piece, load_result(message, form, names))
     return message, {**position, **form, **part_extras(difference)}
+
+
+def _is_plain(piece: ToolResultPart, content: Any) -> bool:
+    """True if a reader of AG-UI certainly gets this result from its call and its content."""
+    is_bare = not (piece.native or piece.is_error or piece.denied or piece.is_content)
+    if not is_bare or piece.run_by != "agent":
+        return False
+    if isinstance(piece.result, str):
+        return True
+    try:
+        return is_equal(piece.result, json_bytes.decode(content))
+    except ValueError:
+        return False
 
 
 def _error_text(content: Any) -> str:

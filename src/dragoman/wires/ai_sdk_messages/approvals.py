@@ -9,6 +9,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_object, if_text, pick
+from dragoman.codec.marks import collect_part_types
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
@@ -143,6 +144,8 @@ def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
 
 def has_parts(messages: Iterable[Message]) -> bool:
     """True if a conversation has approvals as AI SDK parts of their own."""
+    if MarkPart not in collect_part_types(messages):
+        return False
     return any(
         type(piece) is MarkPart and piece.kind in _KINDS
         for message in messages

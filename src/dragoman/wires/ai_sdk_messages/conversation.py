@@ -31,8 +31,9 @@ from dragoman.wires.ai_sdk_messages.notes import (
     dialect_of,
     join_native,
 )
+from dragoman.wires.ai_sdk_messages.plain_turns import dump_plain_turn, load_plain_turn
 from dragoman.wires.ai_sdk_messages.read_turn import Loading, id_of_turn, load_ui
-from dragoman.wires.ai_sdk_messages.text_only_messages import dump_plain, dump_plain_row, load_plain
+from dragoman.wires.ai_sdk_messages.text_only_messages import dump_plain_row
 from dragoman.wires.ai_sdk_messages.ui_messages import UI_DIALECT
 from dragoman.wires.ai_sdk_messages.write_turn import dump_group, lose_orphans
 
@@ -53,8 +54,6 @@ _LOADERS: Mapping[str, Callable[[Any, str, Loading], None]] = {
 """Dialect of UI messages or rows → the function that reads one."""
 _SPLIT_ROW = "mastra_v1"
 """Name for the dialect of rows of Mastra's first versions."""
-_PLAIN = {ROW: dump_plain_row, **dict.fromkeys((None, "v5", "v6", "v7"), dump_plain)}
-"""Version → the function that writes a message of texts alone."""
 _OLDER = {UI: V4, MODEL: CORE}
 """Newest dialect → the older one. The newest is noted only in lists that have both."""
 
@@ -90,16 +89,18 @@ def load_conversation(
     messages = loading.messages
     starts: list[tuple[int, str]] = []
     for index, entry in enumerate(entries):
-        start = len(messages)
-        # Most messages are texts alone.
-        if loading.add_plain(load_plain, entry):
-            starts.append((start, UI))
-            continue
+        start, before = len(messages), messages[-1] if messages else None
         try:
             if problems is None:
                 checked = entry
             else:
                 checked = check_depth(entry)
+            # Most messages are plain. An origin from the caller has to be noted, which only the long
+            # way does.
+            if loading.origin is None and (turn := load_plain_turn(checked, before, loading.taken)):
+                messages += turn
+                starts.append((start, UI))
+                continue
             dialect = _dialect_of(checked, rows=rows, is_model=is_model)
             starts.append((start, dialect))
             _load_entry(checked, dialect, f"[{index}]", loading)
@@ -165,7 +166,13 @@ def _field_of(error: HistoryError) -> str | None:
     return field.partition("[")[0] if dot else None
 
 
-def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str | None) -> Parts:
+def dump_ui(
+    messages: Iterable[Message],
+    losses: list[Loss] | None,
+    version: str | None,
+    *,
+    carries: bool = True,
+) -> Parts:
     """Returns a conversation as UI messages, or as Mastra rows.
 
     Args:
@@ -173,19 +180,24 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
         losses: grows with what is left out.
         version: release of the library, or the dialect of rows. None: as each message was read,
             else the newest.
+        carries: True to carry what a message has no field for; the older dialects always do.
     """
     return dump_for_client(
         tuple(messages),
         [] if losses is None else losses,
-        lambda visible, lost: _dump_ui(tuple(visible), lost, version),
+        lambda visible, lost: _dump_ui(tuple(visible), lost, version, carries=carries),
     )
 
 
-def _dump_ui(conversation: tuple[Message, ...], losses: list[Loss], version: str | None) -> Parts:
+def _dump_ui(
+    conversation: tuple[Message, ...], losses: list[Loss], version: str | None, *, carries: bool
+) -> Parts:
     """Returns an AI SDK conversation without memos as `dump_ui` does."""
     if has_parts(conversation):
         return dump_moved(
-            conversation, losses, lambda moved, lost: _dump_ui(tuple(moved), lost, version)
+            conversation,
+            losses,
+            lambda moved, lost: _dump_ui(tuple(moved), lost, version, carries=carries),
         )
     usual = _usual_dialect(conversation, UI)
     groups = _select_groups(conversation, losses, usual == UI and version in (None, "v7"))
@@ -196,12 +208,12 @@ def _dump_ui(conversation: tuple[Message, ...], losses: list[Loss], version: str
         # Most messages are texts alone, and need no table.
         entry = None
         if usual == UI:
-            entry = _dump_plain(group, id_, version)
+            entry = _dump_plain(group, id_, taken, version, carries=carries)
         if entry is None:
             dialect = _DIALECTS[version or _dialect_read(group, usual)]
             if id_ is None:
                 id_ = _mint_id(number, taken)
-            entry = dump_group(group, id_, dialect, taken, losses, version)
+            entry = dump_group(group, id_, dialect, taken, losses, version, carries=carries)
         written.append(entry)
     return written
 
@@ -210,7 +222,8 @@ def _usual_dialect(messages: tuple[Message, ...], newest: str) -> str:
     """Returns the dialect for AI SDK messages that note none: the older one if another message was
     read in it."""
     older = _OLDER[newest]
-    if any(dialect_of(message.native) == older for message in messages):
+    natives = [message.native for message in messages if message.native]
+    if any(dialect_of(native) == older for native in natives):
         return older
     return newest
 
@@ -248,12 +261,17 @@ def _assign_ids(groups: list[MessageGroup]) -> list[str | None]:
     return ids
 
 
-def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Part | None:
-    """Returns an AI SDK message of texts alone, or None if it has anything else."""
-    dump = _PLAIN.get(version)
-    if dump is None or id_ is None or len(group.messages) != 1 or group.behind or group.joined:
+def _dump_plain(
+    group: MessageGroup, id_: str | None, taken: set[str], version: str | None, *, carries: bool
+) -> Part | None:
+    """Returns an AI SDK message of a plain turn, or None if it has anything else."""
+    if id_ is None or group.behind or group.joined or group.moved or version == V4:
         return None
-    return dump(group.messages[0], id_)
+    if version != ROW:
+        return dump_plain_turn(group.messages, id_, taken, carries=carries)
+    if len(group.messages) == 1:
+        return dump_plain_row(group.messages[0], id_)
+    return None
 
 
 def _mint_id(number: int, taken: set[str]) -> str:

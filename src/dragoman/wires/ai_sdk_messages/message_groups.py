@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dragoman.codec.turns import holds_only_answers
 from dragoman.codec.turns import split_turns as turns_of
-from dragoman.message import Content, Message, Role, ToolResultPart
+from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.steering import is_steering
 
 __all__ = [
@@ -58,6 +58,9 @@ def group_messages(messages: Sequence[Message], *, steering: bool = False) -> li
     """
     groups: list[MessageGroup] = []
     for turn in turns_of(messages):
+        if len(turn.messages) == 1:
+            groups.append(MessageGroup(turn.messages, (turn.start,)))
+            continue
         start = 0
         while start < len(turn.messages):
             end = start + 1
@@ -104,6 +107,8 @@ def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
     first, last = group.messages[0], before.messages[-1]
     if first.role is not Role.USER or before.messages[0].role is not Role.MODEL:
         return False
+    if len(first.content) == 1:
+        return False
     results = first.tool_results
     if not results or holds_only_answers(first) or last.role is not Role.MODEL:
         return False
@@ -135,7 +140,9 @@ def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
     for index in range(start + 1, len(messages)):
         message, before = messages[index], messages[index - 1]
         is_model = message.role is Role.MODEL
-        if steering and (is_steering(message) or (is_model and is_steering(before))):
+        # What a user said within a turn has notes of it.
+        noted = steering and (message.native or before.native)
+        if noted and (is_steering(message) or (is_model and is_steering(before))):
             continue
         if not (_is_next_step(messages, index) if is_model else holds_only_answers(message)):
             return index
@@ -150,8 +157,14 @@ def _is_next_step(messages: Sequence[Message], index: int) -> bool:
     answered: set[str] = set()
     while messages[index - 1].role is Role.USER:
         index -= 1
-        answered |= {result.id for result in messages[index].tool_results}
-    return not answered.isdisjoint({call.id for call in messages[index - 1].tool_calls})
+        answered.update(_list_ids(messages[index], ToolResultPart))
+    return not answered.isdisjoint(_list_ids(messages[index - 1], ToolCallPart))
+
+
+def _list_ids(message: Message, of: type[ToolCallPart | ToolResultPart]) -> list[str]:
+    """Returns the ids of a message's calls or results but the provider's."""
+    pieces = [piece for piece in message.content if isinstance(piece, of)]
+    return [piece.id for piece in pieces if piece.run_by != "provider"]
 
 
 # what a user says while the model answers

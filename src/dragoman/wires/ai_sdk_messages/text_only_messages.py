@@ -15,7 +15,7 @@ from dragoman.wires.ai_sdk_messages.js_dates import date_of, is_js_date, js_date
 from dragoman.wires.ai_sdk_messages.notes import NAME, OWN, ROW, V4, Part, Parts
 from dragoman.wires.ai_sdk_messages.read_parts import STEP
 
-__all__ = ["dump_plain", "dump_plain_row", "load_plain", "load_plain_old", "load_plain_row"]
+__all__ = ["dump_plain_row", "load_plain_old", "load_plain_row"]
 
 _STEP = {"type": STEP}
 _BARE_STEP = MarkPart(STEP)
@@ -24,21 +24,6 @@ _NAMES = {role: name for name, role in _ROLES.items()}
 _READ_HERE = {"ai_sdk:notes": {"spelling": {"in": ROW}}}
 _THREAD = ("threadId", "resourceId")
 _THREAD_KEYS = frozenset(_THREAD)
-
-
-def load_plain(entry: Any, before: Message | None) -> Message | None:
-    """Returns the message of a UI message of AI SDK 5 or later, or None. `before` is the message
-    before it."""
-    if type(entry) is not dict or len(fields := cast("Part", entry)) != 3:
-        return None
-    id_, role, parts = fields.get("id"), _role_of(fields, before), fields.get("parts")
-    if type(id_) is not str or role is None or not parts:
-        return None
-    is_model = role is Role.MODEL
-    content = _load_texts(parts, has_state=is_model, has_steps=is_model)
-    if content is None:
-        return None
-    return Message(role, tuple(content), id_)
 
 
 def load_plain_old(entry: Part, before: Message | None) -> Message | None:
@@ -50,7 +35,7 @@ def load_plain_old(entry: Part, before: Message | None) -> Message | None:
     date = _date_in(entry)
     if dated and date is None:
         return None
-    content = _load_texts(entry.get("parts"), has_state=False)
+    content = _load_texts(entry.get("parts"))
     if content is None or entry.get("content") != _join(content):
         return None
     return Message(role, tuple(content), id_, date, native=OWN.note(None, {"in": V4}))
@@ -69,7 +54,7 @@ def load_plain_row(row: Part, before: Message | None) -> Message | None:
     date = _date_in(row)
     if dated and date is None:
         return None
-    content = _load_texts(inner.get("parts"), has_state=False)
+    content = _load_texts(inner.get("parts"))
     if content is None or text != _join(content):
         return None
     native = None
@@ -96,29 +81,19 @@ def _date_in(entry: Part) -> Any:
     return date_of(date) if is_js_date(date) else None
 
 
-def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[Content] | None:
+def _load_texts(parts: Any) -> list[Content] | None:
     """Returns the pieces of an AI SDK message with only plain texts and steps, or None if there are
-    others. `has_state` expects texts marked as done."""
+    others."""
     if type(parts) is not list:
         return None
-    state = {"state": "done"} if has_state else {}
     content: list[Content] = []
     for part in cast("list[Any]", parts):
         text = None
         if type(part) is dict:
             text = cast("Part", part).get("text")
-        if (
-            text
-            and type(text) is str
-            and part
-            == {
-                "type": "text",
-                "text": text,
-                **state,
-            }
-        ):
+        if text and type(text) is str and part == {"type": "text", "text": text}:
             content.append(TextPart(text))
-        elif has_steps and part == _STEP:
+        elif part == _STEP:
             content.append(_BARE_STEP)
         else:
             return None
@@ -128,16 +103,6 @@ def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[
 def _join(content: list[Content]) -> str:
     """Returns the text of all pieces."""
     return "".join([piece.text for piece in content if type(piece) is TextPart])
-
-
-def dump_plain(message: Message, id_: str) -> Part | None:
-    """Returns a UI message of AI SDK 5 and later, or None. `id_` is that of its turn."""
-    if message.native is not None or message.created_at is not None or not _is_bare(message):
-        return None
-    parts = _dump_texts(message, has_state=message.role is Role.MODEL)
-    if parts is None:
-        return None
-    return {"id": id_, "role": _NAMES[message.role], "parts": parts}
 
 
 def dump_plain_row(message: Message, id_: str) -> Part | None:
@@ -151,7 +116,7 @@ def dump_plain_row(message: Message, id_: str) -> Part | None:
             return None
     parts = None
     if _is_bare(message):
-        parts = _dump_texts(message, has_state=False)
+        parts = _dump_texts(message)
     if parts is None:
         return None
     text = "".join([part["text"] for part in parts if "text" in part])
@@ -176,16 +141,13 @@ def _is_bare(message: Message) -> bool:
     return is_alone and not has_more and bool(message.content)
 
 
-def _dump_texts(message: Message, *, has_state: bool) -> Parts | None:
-    """Returns the AI SDK parts of texts and steps, or None if there are others. The inverse of
-    `_load_texts`."""
+def _dump_texts(message: Message) -> Parts | None:
+    """Returns the parts of texts and steps in a Mastra row, or None if there are others. The inverse
+    of `_load_texts`."""
     parts: Parts = []
     for piece in message.content:
         if type(piece) is TextPart and piece.native is None:
-            part: Part = {"type": "text", "text": piece.text}
-            if has_state:
-                part["state"] = "done"
-            parts.append(part)
+            parts.append({"type": "text", "text": piece.text})
         elif type(piece) is MarkPart and piece.kind == STEP and piece.native is None:
             parts.append({"type": STEP})
         else:

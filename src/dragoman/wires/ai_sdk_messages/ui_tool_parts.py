@@ -38,6 +38,7 @@ __all__ = [
     "dump_call",
     "dump_result",
     "has_no_form",
+    "is_plain_answer",
     "input_of",
     "load_failure",
     "load_input",
@@ -73,7 +74,7 @@ def load_tool(part: Part, reading: Reading, where: str) -> None:
         name = type_.removeprefix("tool-")
     reading.opens(says=False)
     # Most parts of an answered call have nothing to note, and are read at once.
-    if len(part) == 5 and not is_dynamic and _is_plain_answer(part):
+    if len(part) == 5 and not is_dynamic and is_plain_answer(part):
         reading.pieces.append(ToolCallPart(id_, name, part["input"]))
         reading.answers.append(ToolResultPart(id_, name, as_result(part["output"])))
         return
@@ -89,7 +90,7 @@ def load_tool(part: Part, reading: Reading, where: str) -> None:
         _load_answer(part, call, reading, where)
 
 
-def _is_plain_answer(part: Part) -> bool:
+def is_plain_answer(part: Part) -> bool:
     """True if an answered call has an object as arguments and an output."""
     is_answer = part.get("state") == "output-available" and "output" in part
     return is_answer and type(part.get("input")) is dict

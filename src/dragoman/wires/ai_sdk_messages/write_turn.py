@@ -297,6 +297,8 @@ def dump_group(
     taken: Collection[str],
     losses: list[Loss],
     version: str | None = None,
+    *,
+    carries: bool = True,
 ) -> Part:
     """Returns the AI SDK UI message of a turn.
 
@@ -307,6 +309,7 @@ def dump_group(
         taken: ids of all messages.
         losses: grows with what the dialect cannot hold.
         version: release of the library that reads it; None for any.
+        carries: True to carry what a message has no field for; the older dialects always do.
     """
     first = group.messages[0]
     writing = Writing(group, dialect, losses)
@@ -323,15 +326,17 @@ def dump_group(
     is_empty = not parts and dialect.name == UI and not is_read_empty
     if is_empty:
         parts = [filler(first.role)]
-    extras = extras_of(
-        group.messages,
-        _expected_reading(group, written_id, form, taken, writing.providers),
-        joined=group.joined,
-        empty=is_empty,
-        one_step=writing.is_one_step and form.get("parts") != "absent",
-        metadata=dialect.metadata_first or OURS in first.metadata,
-        time=not dialect.times,
-    )
+    extras: Part = {}
+    if carries or dialect.name != UI:
+        extras = extras_of(
+            group.messages,
+            _expected_reading(group, written_id, form, taken, writing.providers),
+            joined=group.joined,
+            empty=is_empty,
+            one_step=writing.is_one_step and form.get("parts") != "absent",
+            metadata=dialect.metadata_first or OURS in first.metadata,
+            time=not dialect.times,
+        )
     return dialect.envelope(Envelope(written_id, _NAMES[first.role], parts, first, extras))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.fit_ids import TOOL_NAMES, fit_names, map_call_ids
+from dragoman.codec.fit_ids import TOOL_NAMES, fit_names, list_calls, map_call_ids
 from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
     check_depth,
@@ -24,7 +24,7 @@ from dragoman.codec.json_values import (
     if_text,
     read_extra_fields,
 )
-from dragoman.codec.marks import collect_part_types, strip_all_marks
+from dragoman.codec.marks import strip_all_marks
 from dragoman.codec.message_list import load_plain_message
 from dragoman.codec.outgoing_conversation import prepare_outgoing, read_sole_text
 from dragoman.codec.serving import Problem, note_problem
@@ -201,14 +201,13 @@ def prepare_conversation(
     is."""
     messages, part_indexes = strip_all_marks(messages, NAME)
     quirks = quirks or Quirks()
-    # Names of the provider's own tools are fixed: no rule applies to them.
-    named = [*tools, *(call for call in _list_calls(messages) if call.run_by != "provider")]
-    as_is: list[str] = []
-    keeps_id = None
     # An export gives back what was recorded, even where it breaks the API's rules.
+    ids = map_call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None)
+    # Names of the provider's own tools are fixed: no rule applies to them.
+    named = [*tools, *[call for _, call in list_calls(messages, ids)]]
+    as_is: list[str] = []
     if target is None:
-        as_is = [piece.name for piece in named if _is_recorded(piece)]
-        keeps_id = _is_recorded
+        as_is = [piece.name for piece in named if piece.native and _is_recorded(piece)]
     if model is None:
         model = _model_of(target)
     return prepare_outgoing(
@@ -219,7 +218,7 @@ def prepare_conversation(
         losses,
         part_indexes=part_indexes,
         model=model,
-        ids=map_call_ids(messages, quirks.ids, as_is=keeps_id),
+        ids=ids,
         names=fit_names([piece.name for piece in named], quirks.names, as_is=as_is),
     )
 
@@ -229,15 +228,6 @@ def _model_of(target: Origin | None) -> str:
     if target is None:
         return ""
     return target.model or ""
-
-
-def _list_calls(messages: Sequence[Message]) -> list[ToolCallPart]:
-    """Returns the tool calls of a conversation for Anthropic, in its order."""
-    # Seen at once also of a long conversation.
-    if ToolCallPart not in collect_part_types(messages):
-        return []
-    pieces = (piece for message in messages for piece in message.content)
-    return [piece for piece in pieces if isinstance(piece, ToolCallPart)]
 
 
 def dump_conversation(out: OutgoingBlocks) -> Json:
@@ -251,21 +241,23 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
     begun = out.target is None or out.before > 0
     for position in range(head, len(out.messages)):
         message = out.messages[position]
-        if message.role is not Role.SYSTEM and (text := read_sole_text(message)) is not None:
-            entry = {"role": _SENT_ROLES[message.role], "content": text}
-            # Most answers: nothing joins the model's messages, so no turn has to be kept open.
-            if begun and message.role is Role.MODEL:
-                entries += _whole_turn(turn, out)
-                entries.append(entry)
-                turn = []
-                continue
-            dumped_message = _Sent(entry, position, joins=False)
-        elif (entry := _dump_anthropic_message(out, position)) is not None:
+        joins, text = False, read_sole_text(message)
+        if text is not None and message.role is not Role.SYSTEM:
+            entry: Json | None = {"role": _SENT_ROLES[message.role], "content": text}
+        else:
+            entry = _dump_anthropic_message(out, position)
             # Recorded where joining would move it: it goes back where it stood.
             alone = OWN.form(message.native).get("turn") == "as is"
-            dumped_message = _Sent(entry, position, _has_results(entry) and not alone)
-        else:
+            joins = entry is not None and not alone and _has_results(entry)
+        if entry is None:
             continue
+        # Most answers: nothing joins the model's messages, so no turn has to be kept open.
+        if begun and entry["role"] == "assistant":
+            entries += _whole_turn(turn, out)
+            entries.append(entry)
+            turn = []
+            continue
+        dumped_message = _Sent(entry, position, joins)
         if dumped_message.joins and turn and turn[0].entry["role"] == "user":
             turn.append(dumped_message)
             continue

@@ -179,6 +179,8 @@ def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, index: i
         out.lose(position, index, Lost.tool_call, _MISPLACED)
         return None
     ids = {"id": out.id(position, index, call), "name": out.name(call.name)}
+    if call.state == "complete" and not call.native:
+        return {"type": "tool_use", **ids, "input": call.arguments}
     block = {"type": "tool_use", **own_fields(call, out, position), **ids}
     if call.state == "complete" or "input" not in block:
         # `{}` for what is cut or invalid.
@@ -232,11 +234,11 @@ def dump_result(
     if out.messages[position].role is not Role.USER:
         out.lose(position, index, Lost.tool_result, _MISPLACED)
         return None
-    block = {
-        "type": "tool_result",
-        **own_fields(part, out, position),
-        "tool_use_id": out.id(position, index, part),
-    }
+    id_ = out.id(position, index, part)
+    if not (part.native or part.is_content):
+        content = text_or_json(part.result)
+        return {"type": "tool_result", "tool_use_id": id_, "content": content, **error}
+    block = {"type": "tool_result", **own_fields(part, out, position), "tool_use_id": id_}
     content_form = OWN.form(part.native).get("content")
     if content_form == "blocks" and isinstance(cast("object", part.result), list):
         block["content"] = part.result
@@ -275,7 +277,7 @@ def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> Json:
     """Returns the Anthropic fields of a tool call or result; towards an origin that does not read
     them, cache marks alone."""
     wire_fields = OWN.fields(piece.native)
-    if out.unreadable[position] is None:
+    if not wire_fields or out.unreadable[position] is None:
         return wire_fields
     return {key: wire_fields[key] for key in ("cache_control",) if key in wire_fields}
 

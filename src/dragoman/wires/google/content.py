@@ -41,6 +41,8 @@ from dragoman.wires.google.tools_results import (
 
 __all__ = ["dump_block", "dump_content", "is_known", "load_block", "load_content"]
 
+_SIDES = {ToolCallPart: Role.MODEL, ToolResultPart: Role.USER}
+"""Whose messages may hold calls, and whose results."""
 _Block = Json
 _Fields = JsonMap
 
@@ -94,11 +96,9 @@ def dump_content(content: Sequence[Content], out: OutgoingContents, position: in
         if unsigned and "functionCall" in part:
             part.setdefault(SIGNATURE, out.quirks.placeholder)
             unsigned = False
-        parts.append(
-            part
-            if isinstance(piece, ProviderPart)
-            else part_to_snake_case(part, OWN.form(piece.native))
-        )
+        if piece.native and not isinstance(piece, ProviderPart):
+            part = part_to_snake_case(part, OWN.form(piece.native))
+        parts.append(part)
     return parts + later
 
 
@@ -146,6 +146,8 @@ def _load_thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> 
 
 
 def _dump_text(part: TextPart, out: OutgoingContents, position: int, index: int) -> _Block:
+    if not part.native:
+        return {"text": part.text}
     return {**out.own(part, position, index), "text": part.text}
 
 
@@ -192,11 +194,9 @@ def _stands_on_right_side(
     piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> bool:
     """Returns True if a call or result stands in a message where Gemini takes it."""
-    if isinstance(piece, ToolCallPart):
-        side = Role.MODEL
-    else:
-        side = Role.USER
-    if out.target is None or out.messages[position].role is side:
+    if out.target is None:
+        return True
+    if out.messages[position].role is _SIDES[type(piece)]:
         return True
     why = "the API takes calls from the model and results from the user alone"
     out.lose(position, index, name_part_type(piece), why)

@@ -3,12 +3,12 @@ content is a message."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any, cast
 
 from dragoman.codec.citations import lose_citations
-from dragoman.codec.fit_ids import fit_names, map_call_ids
+from dragoman.codec.fit_ids import fit_names, list_calls, map_call_ids
 from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
     check_depth,
@@ -17,7 +17,7 @@ from dragoman.codec.json_values import (
     if_objects,
     read_extra_fields,
 )
-from dragoman.codec.marks import collect_part_types, strip_all_marks
+from dragoman.codec.marks import strip_all_marks
 from dragoman.codec.opening import count_system_messages
 from dragoman.codec.outgoing_conversation import prepare_outgoing, read_sole_text
 from dragoman.codec.serving import Problem, note_problem
@@ -46,6 +46,7 @@ layout = Layout(fields=("contents",), beside=("systemInstruction", "system_instr
 """Where its messages stand."""
 
 _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool": Role.USER}
+_SENT_ROLES = {Role.USER: "user", Role.MODEL: "model"}
 _Content = Json
 
 
@@ -131,7 +132,8 @@ def prepare_conversation(
     back as it is where there is no target."""
     messages, part_indexes = strip_all_marks(messages)
     quirks = quirks or Quirks()
-    calls = _calls(messages)
+    ids = map_call_ids(messages, quirks.ids, as_is=None if target else _as_it_is)
+    calls = [call for _, call in list_calls(messages, ids)]
     named = [*tools, *calls]
     as_is = _find_names_as_they_are(named) if target is None else []
     return prepare_outgoing(
@@ -141,7 +143,7 @@ def prepare_conversation(
         quirks,
         losses,
         part_indexes=part_indexes,
-        ids=map_call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
+        ids=ids,
         names=fit_names([tool_or_call.name for tool_or_call in named], quirks.names, as_is=as_is),
         model=_choose_model(target, model),
         unnamed={call.id for call in calls if is_unnamed(call.native)},
@@ -185,7 +187,7 @@ def _number_calls(out: OutgoingContents) -> dict[str, int]:
     ids: then they must stand in the order of their calls."""
     if not out.unnamed:
         return {}
-    return {call.id: number for number, call in enumerate(_calls(out.messages))}
+    return {call.id: number for number, (_, call) in enumerate(list_calls(out.messages, out.ids))}
 
 
 def dump_conversation(out: OutgoingContents) -> Json:
@@ -199,17 +201,19 @@ def dump_conversation(out: OutgoingContents) -> Json:
     joined: Message | None = None
     for position, message in enumerate(messages[head:], head):
         content: _Content | None
-        if message.role is not Role.SYSTEM and (text := read_sole_text(message)) is not None:
-            content = {"role": message.role.value, "parts": [{"text": text}]}
+        shares, text = False, read_sole_text(message)
+        if text is not None and message.role is not Role.SYSTEM:
+            content = {"role": _SENT_ROLES[message.role], "parts": [{"text": text}]}
         else:
             content = _entry(
                 _in_order(message, out.unnamed, order) if order else message, out, position
             )
+            shares = _shares_content(message, joined)
         if content is None:
             continue
         if not contents and content.get("role") == "model":
             contents += _dump_opening(out, head)
-        if _shares_content(message, joined):
+        if shares:
             before = if_list(contents[-1].get("parts"))
             contents[-1] = {
                 **contents[-1],
@@ -315,6 +319,8 @@ def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Messag
 
 def _content(message: Message, parts: list[Json], usual: str) -> _Content:
     """Returns the Gemini content of a message: its role and parts, as it was read."""
+    if usual and not message.native:
+        return {"role": usual, "parts": parts}
     form = OWN.form(message.native)
     content = OWN.fields(message.native)
     if usual and (role := form.get("role", usual)) != "absent":
@@ -335,17 +341,7 @@ def _entry(message: Message, out: OutgoingContents, position: int) -> _Content |
         why = "the API takes none within the conversation; sent as a marked user text"
         out.lose(position, None, Lost.system_message, why)
         return {"role": "user", "parts": [{"text": f"<system>\n{message.text}\n</system>"}]}
-    return _content(message, parts, message.role.value)
-
-
-def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
-    """Returns all function calls of a conversation for Gemini."""
-    if ToolCallPart not in collect_part_types(messages):
-        return []
-    content = chain.from_iterable(message.content for message in messages)
-    return [
-        piece for piece in content if isinstance(piece, ToolCallPart) and piece.run_by != "provider"
-    ]
+    return _content(message, parts, _SENT_ROLES[message.role])
 
 
 def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, int]) -> Message:

@@ -118,9 +118,10 @@ class OutgoingContents(outgoing_conversation.Outgoing[Quirks], frozen=True, kw_o
     def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, index: int) -> Json:
         """Returns the field `id` of a Gemini function call or response; none where it is not
         sent."""
-        recorded_id = dump_id(piece.native, piece.id)
-        if recorded_id.get("id") != piece.id:
-            return recorded_id
+        if piece.native:
+            recorded_id = dump_id(piece.native, piece.id)
+            if recorded_id.get("id") != piece.id:
+                return recorded_id
         if piece.id in self.unnamed:
             return {}
         return {"id": self.id(position, index, piece)}
@@ -202,7 +203,7 @@ class _Call:
 def is_unnamed(native: Native) -> bool:
     """Returns True if a call or a result came without an id: it is marked so among its fields,
     where the API has no null."""
-    return OWN.fields(native).get("id", "") is None
+    return bool(native) and OWN.fields(native).get("id", "") is None
 
 
 def dump_id(native: Native, id_: str) -> Json:
@@ -254,6 +255,8 @@ def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, index: i
         "args": call.arguments,
         **out.id_field(call, position, index),
     }
+    if call.state == "complete" and not call.native:
+        return {"functionCall": inner}
     form = OWN.form(call.native)
     if "args" in form and not call.arguments:
         inner["args"] = None

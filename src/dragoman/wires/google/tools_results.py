@@ -87,9 +87,12 @@ def dump_result(
 ) -> tuple[Json, list[Json]]:
     """Returns the inverse, and the Gemini parts that follow the message's own: media that a
     function's response cannot hold."""
-    wire_fields, form = out.own(result, position, index), OWN.form(result.native)
     name = result.name or out.functions.get(result.id, "")
     inner: Json = {"name": out.name(name), **out.id_field(result, position, index)}
+    if not (result.native or result.is_content):
+        inner["response"] = _dump_response(result.result, is_error=result.is_error)
+        return {"functionResponse": inner}, []
+    wire_fields, form = out.own(result, position, index), OWN.form(result.native)
     if not result.name and "name" in form:
         inner["name"] = form["name"]
         if form["name"] == "absent":

@@ -8,6 +8,7 @@ loss.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -82,7 +83,6 @@ ROLES = {
     "developer": Role.SYSTEM,
     "assistant": Role.MODEL,
 }
-_SENT_ROLES = {Role.USER: "user", Role.SYSTEM: "system", Role.MODEL: "assistant"}
 _WITH_STATUS = ("apply_patch_call_output", "shell_call_output")
 """Types of answers that tell whether the tool failed."""
 FROM_CLIENT = ("mcp_approval_response", "compaction_trigger", "configuration_update")
@@ -94,6 +94,8 @@ _FORGOTTEN = "the provider does not hold it any more, or never did"
 class OutgoingItems(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """A conversation that is being written."""
 
+    calls: Sequence[tuple[int, ToolCallPart]]
+    """The calls that the provider did not run, each with the position of its message."""
     kinds: dict[str, str]
     """Id of a call → the type of its item; empty: it is not sent. Foreign calls are functions."""
     foreign: set[str]
@@ -180,22 +182,7 @@ def read_item_start(native: Native) -> JsonMap | None:
 
 def dump_items(out: OutgoingItems, position: int) -> list[Json]:
     """Writes one message as Responses items, in order."""
-    message = out.messages[position]
-    part = message.content[0] if len(message.content) == 1 and not message.native else None
-    if type(part) is TextPart and not part.native and not part.citations:
-        return [_plain(out, message.role, part.text)]
     return _Writer(out, position).items()
-
-
-def _plain(out: OutgoingItems, role: Role, text: str) -> Json:
-    """Writes a Responses message that is only a text, as most of a conversation are."""
-    if role is Role.MODEL and out.quirks.listed:
-        return {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": text}],
-        }
-    return {"role": _SENT_ROLES[role], "content": text}
 
 
 class _Writer:

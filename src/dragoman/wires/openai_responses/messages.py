@@ -7,19 +7,27 @@ messages without anything of their own become the instructions; all others go to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES, fit_names, map_call_ids
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES, fit_names, list_calls, map_call_ids
 from dragoman.codec.format_layout import Layout
-from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
-from dragoman.codec.marks import collect_part_types, strip_all_marks
+from dragoman.codec.json_values import (
+    check_depth,
+    if_list,
+    if_object,
+    if_text,
+    read_extra_fields,
+    text_or_json,
+)
+from dragoman.codec.marks import strip_all_marks
 from dragoman.codec.outgoing_conversation import prepare_outgoing
 from dragoman.codec.serving import Problem
 from dragoman.codec.wire_operations import ConversationFormat
 from dragoman.errors import HistoryError
+from dragoman.fold import arguments_json
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
@@ -203,13 +211,16 @@ def prepare_conversation(
     `holds`: True if the provider was to store its answers."""
     messages, places = strip_all_marks(messages, NAME)
     quirks = quirks or Quirks()
-    calls: list[ToolCallPart] = []
-    if ToolCallPart in collect_part_types(messages):
-        calls = [
-            piece for message in messages for piece in message.content if _is_ours_to_run(piece)
-        ]
-    named_parts: list[ToolSpec | ToolCallPart] = [*tools, *calls]
-    as_is = [part.name for part in named_parts if "as is" in OWN.form(part.native).values()]
+    ids = map_call_ids(
+        messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"
+    )
+    calls = list_calls(messages, ids)
+    named_parts: list[ToolSpec | ToolCallPart] = [*tools, *[call for _, call in calls]]
+    as_is = [
+        part.name
+        for part in named_parts
+        if part.native and "as is" in OWN.form(part.native).values()
+    ]
     return prepare_outgoing(
         OutgoingItems,
         messages,
@@ -217,10 +228,9 @@ def prepare_conversation(
         quirks,
         losses,
         part_indexes=places,
-        ids=map_call_ids(
-            messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"
-        ),
+        ids=ids,
         names=fit_names([part.name for part in named_parts], quirks.names, as_is=as_is),
+        calls=calls,
         kinds={},
         foreign=set(),
         holds=holds and quirks.links,
@@ -229,16 +239,10 @@ def prepare_conversation(
     )
 
 
-def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
-    """True if a piece is a call that the provider did not run."""
-    return isinstance(piece, ToolCallPart) and piece.run_by != "provider"
-
-
 def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
     """Writes messages as the Responses fields `{"instructions": …, "input": […]}`. `after`:
     position of the last message that the provider holds already."""
-    if ToolCallPart in collect_part_types(out.messages):
-        _note_calls(out)
+    _note_calls(out)
     # A dump that continues an earlier one has its instructions already.
     head = 0 if out.before else _count_instructions(out.messages)
     payload: Json = {}
@@ -246,7 +250,7 @@ def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
         payload["instructions"] = _dump_instructions(out, head)
     items: list[Json] = []
     for position in range(max(head, after + 1), len(out.messages)):
-        items += dump_items(out, position)
+        items += _dump_plain(out, position) or dump_items(out, position)
     last = out.messages[-1] if out.messages else None
     # A request that was loaded with a single text is written with one.
     if last is not None and len(items) == 1 and OWN.form(last.native).get("input") == "string":
@@ -255,17 +259,77 @@ def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
     return {**payload, "input": items}
 
 
+_SENT_ROLES = {Role.USER: "user", Role.SYSTEM: "system", Role.MODEL: "assistant"}
+
+
+def _dump_plain(out: OutgoingItems, position: int) -> list[Json]:
+    """Writes a message of plain pieces as Responses items, one for each piece. Returns an empty list
+    if it holds any other piece. Nearly all messages are plain, and `dump_items` would write the
+    same."""
+    message, items = out.messages[position], list[Json]()
+    if message.native:
+        return items
+    for index, piece in enumerate(message.content):
+        dump = _PLAIN_PIECES.get(type(piece))
+        if piece.native or dump is None or (item := dump(out, position, index, piece)) is None:
+            return []
+        items.append(item)
+    return items
+
+
+def _dump_plain_text(out: OutgoingItems, position: int, _: int, part: TextPart) -> Json | None:
+    """Writes a text that is a Responses message of its own: one of the model's, or all of another's."""
+    message, of_model = out.messages[position], out.messages[position].role is Role.MODEL
+    if part.citations or not (of_model or len(message.content) == 1):
+        return None
+    if of_model and out.quirks.listed:
+        content = [{"type": "output_text", "text": part.text}]
+        return {"type": "message", "role": "assistant", "content": content}
+    return {"role": _SENT_ROLES[message.role], "content": part.text}
+
+
+def _dump_plain_call(
+    out: OutgoingItems, position: int, index: int, call: ToolCallPart
+) -> Json | None:
+    """Writes a complete call of a function that the model made."""
+    is_plain = call.state == "complete" and out.kinds.get(call.id) == FUNCTION
+    if not is_plain or call.run_by == "provider" or out.messages[position].role is not Role.MODEL:
+        return None
+    sent_id, name = out.id(position, index, call), out.name(call.name)
+    arguments = arguments_json(call)
+    return {"type": FUNCTION, "call_id": sent_id, "name": name, "arguments": arguments}
+
+
+def _dump_plain_result(
+    out: OutgoingItems, position: int, index: int, part: ToolResultPart
+) -> Json | None:
+    """Writes what a function gave: a JSON value that is no error."""
+    is_plain = not (part.is_content or part.is_error) and part.run_by != "provider"
+    is_plain = is_plain and out.kinds.get(part.id, FUNCTION) == FUNCTION
+    if not is_plain or out.messages[position].role is Role.MODEL:
+        return None
+    sent_id, output = out.id(position, index, part), text_or_json(part.result)
+    return {"type": "function_call_output", "call_id": sent_id, "output": output}
+
+
+_PLAIN_PIECES: Mapping[type[Content], Callable[[OutgoingItems, int, int, Any], Json | None]] = {
+    TextPart: _dump_plain_text,
+    ToolCallPart: _dump_plain_call,
+    ToolResultPart: _dump_plain_result,
+}
+"""Type of a piece → what writes it where it has nothing of a wire's own; `None`: it cannot."""
+
+
 def _note_calls(out: OutgoingItems) -> None:
     """Notes the type of Responses item for each call. A call that the API cannot read as its own
     goes as a function's, and so does its result."""
-    for message, reason in zip(out.messages, out.unreadable, strict=True):
-        for call in filter(_is_ours_to_run, message.content):
-            if reason is None:
-                out.kinds[call.id] = choose_item_type(call)
-                out.foreign.discard(call.id)
-            else:
-                out.kinds[call.id] = FUNCTION
-                out.foreign.add(call.id)
+    for position, call in out.calls:
+        if out.unreadable[position] is None:
+            out.kinds[call.id] = choose_item_type(call)
+            out.foreign.discard(call.id)
+        else:
+            out.kinds[call.id] = FUNCTION
+            out.foreign.add(call.id)
     if APPROVAL in out.kinds.values():
         out.spent.update(_find_spent(out))
 
