@@ -89,18 +89,16 @@ class EventStream:
         last, before = self._last, self._before
         for line in lines:
             if not line:
-                if before and last is not None:
-                    last = b"\n".join([*before, last])
-                    before.clear()
                 if last is not None:
-                    out.append(last)
+                    out.append(b"\n".join([*before, last]) if before else last)
+                    before.clear()
                     last = None
             # The names of events begin otherwise: one byte tells them apart.
             elif line[0] != _D:
                 continue
             elif last is None and line[:6] == b"data: ":
                 last = line[6:]
-            elif line[:5] == b"data:" or line == b"data":
+            elif line[:5] in (b"data:", b"data"):
                 if last is not None:
                     before.append(last)
                 last = line[5:].removeprefix(b" ")
