@@ -66,6 +66,8 @@ def expect_sequence(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
     """Returns the values of an argument as a tuple. Raises `TypeError` where they are no sequence.
     `what`: the kind of its values."""
     untyped = cast(object, values)
+    if type(untyped) is tuple:
+        return cast("tuple[T, ...]", untyped)
     if isinstance(untyped, (str, bytes, Mapping)) or not isinstance(untyped, Iterable):
         raise wrong_type_error(name, cast(object, untyped), f"a sequence of {what}")
     return tuple(values)

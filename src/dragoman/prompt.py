@@ -7,6 +7,7 @@ argument of a wrong type where it is given, before anything is sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, cast, get_args
 
@@ -316,6 +317,7 @@ _OBJECTS = {
     "executor": ("execute_batch", "an executor, such as ToolExecutor()"),
 }
 _CONTENT = get_args(Content)
+_mend = partial(replace_halves, where="the prompt")
 
 
 def open_prompt(
@@ -334,10 +336,10 @@ def open_prompt(
     """
     if isinstance(prompt, RunRequest):
         new, run_options = _of_request(prompt, run_options)
+        new = [_mend(message) for message in new]
     else:
         message = _message(prompt, run_options.get("attachments", ()))
         new = [] if message is None else [message]
-    new = [replace_halves(message, "the prompt") for message in new]
     return [
         message.replace(id=message.id or new_id(), created_at=message.created_at or clock())
         for message in new
@@ -375,18 +377,20 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
                 "attachments need a prompt: put them into a message of the history instead"
             )
         return None
+    attachments = [*map(_mend, attachments)]
     if isinstance(prompt, Message):
+        message = _mend(prompt)
         if attachments:
-            message = prompt.replace(content=(*prompt.content, *attachments))
-        else:
-            message = prompt
+            message = message.replace(content=(*message.content, *attachments))
     else:
         pieces: Sequence[Any] = (
             [prompt]
             if isinstance(prompt, str)
             else expect_each("prompt", cast("Any", prompt), str, *_CONTENT, hint=suggest_place)
         )
-        message = Message.user(*[piece for piece in pieces if piece != ""], *attachments)
+        # Mended before they are a message, whose fields need not be looked through then.
+        mended = [_mend(piece) for piece in pieces if piece != ""]
+        message = Message.user(*mended, *attachments)
     if not message.content:
         raise InvalidRequestError("the prompt is empty: give a text, parts or a message")
     return message

@@ -172,6 +172,7 @@ _NOTHING = Settings()
 
 OnLoss = Literal["tell", "error"]
 PrefixMode = Literal["keep", "break", "drop"]
+_PREFIX_MODES = get_args(PrefixMode)
 
 
 class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -226,7 +227,7 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         """Checks the options of a model request, and makes tuples of its messages and tools."""
         if self.on_loss not in ("tell", "error"):
             raise SettingsError(f'on_loss={self.on_loss!r} is unknown; it is "tell" or "error"')
-        if self.prefix not in get_args(PrefixMode):
+        if self.prefix not in _PREFIX_MODES:
             raise SettingsError(f'prefix={self.prefix!r} is unknown; it is "keep" or "break"')
         if type(self.messages) is not tuple:
             msgspec.structs.force_setattr(self, "messages", tuple(self.messages))

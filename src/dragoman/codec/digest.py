@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
-from itertools import takewhile
 from typing import Any, Literal
 from weakref import ref
 
@@ -28,6 +27,7 @@ from dragoman.json_bytes import Json
 from dragoman.message import (
     NOTES,
     Content,
+    MarkPart,
     Message,
     Native,
     Role,
@@ -55,6 +55,8 @@ __all__ = [
 
 
 _VERSION = "2"
+_STRIPPED = (TextPart, ToolCallPart, ToolResultPart, MarkPart)
+"""Types of pieces that may hold something that the signature digest does not count."""
 
 
 def chain_signature_digests(messages: Iterable[Message], wire: str) -> list[str]:
@@ -71,12 +73,8 @@ def chain_digest_bytes(
     messages = tuple(messages)
     head = 0
     if after is None:
-        head = sum(
-            1
-            for _ in takewhile(
-                lambda message: message.role is Role.SYSTEM and not message.native, messages
-            )
-        )
+        is_head = [message.role is Role.SYSTEM and not message.native for message in messages]
+        head = [*is_head, False].index(False)
 
     def make(message: Message) -> Any:
         return _select_signed(message, wire)
@@ -141,18 +139,18 @@ def _next(parent: bytes, message_digest: bytes) -> bytes:
 def _select_signed(message: Message, wire: str) -> Any:
     """Returns what the signature digest counts of a message: role, content and one wire's native
     fields."""
-    content = strip_marks(message, wire).content
-    if any(_has_more(piece) for piece in content):
-        content = tuple([_of_wire(piece, wire) for piece in content])
+    content = message.content
+    if any(map(_has_more, content)):
+        content = tuple([_of_wire(piece, wire) for piece in strip_marks(message, wire).content])
     wire_fields = (message.native or {}).get(wire)
     return message.role, content, wire_fields
 
 
 def _has_more(piece: Content) -> bool:
     """True if a piece holds something that the signature digest does not count, or may hold it."""
-    if piece.native or isinstance(piece, ToolCallPart | ToolResultPart):
-        return True
-    return isinstance(piece, TextPart) and bool(piece.citations)
+    if type(piece) is TextPart:
+        return bool(piece.native or piece.citations)
+    return bool(piece.native) or isinstance(piece, _STRIPPED)
 
 
 def _of_wire(piece: Content, wire: str) -> Content:

@@ -18,6 +18,7 @@ __all__ = ["EventStream", "Framing", "LineStream", "frame_server_event", "is_cut
 
 _BOM = b"\xef\xbb\xbf"
 _FIELD_NAMES = (b"data", b"event", b"id", b"retry")
+_D = b"data"[0]
 # No name: a comment.
 _FIRST_FIELD = re.compile(rb"(?:data|event|id|retry)?[:\r\n]")
 
@@ -85,18 +86,21 @@ class EventStream:
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
         """Reads frames: returns the data of the server-sent events that these lines complete."""
         out: list[bytes] = []
-        last = self._last
+        last, before = self._last, self._before
         for line in lines:
             if not line:
                 if last is not None:
-                    out.append(b"\n".join([*self._before, last]) if self._before else last)
-                    self._before.clear()
+                    out.append(b"\n".join([*before, last]) if before else last)
+                    before.clear()
                     last = None
+            # The names of events begin otherwise: one byte tells them apart.
+            elif line[0] != _D:
+                continue
             elif last is None and line[:6] == b"data: ":
                 last = line[6:]
-            elif line[:5] == b"data:" or line == b"data":
+            elif line[:5] in (b"data:", b"data"):
                 if last is not None:
-                    self._before.append(last)
+                    before.append(last)
                 last = line[5:].removeprefix(b" ")
         self._last = last
         return out

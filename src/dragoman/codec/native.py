@@ -41,6 +41,11 @@ class WireNative:
         """True if the value has fields or notes of other wires and none of this one."""
         return bool(native) and not self.is_ours(native)
 
+    def shapes(self, native: Native) -> bool:
+        """True if the value has fields of this wire, or a form of neutral ones that is not the
+        usual: else it is written as if it had nothing native."""
+        return bool(native) and (self._fields in native or bool(self.form(native)))
+
     def fields(self, native: Native) -> Json:
         """Returns the native fields that are written as they are; a new mapping."""
         if native and self._fields in native:

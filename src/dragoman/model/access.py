@@ -108,6 +108,8 @@ class Access:
         self._system = system
         self._clock = clock
         self._found: Auth | None = None
+        self._has_fixed_key = isinstance(api_key, str) and bool(api_key.strip())
+        self._fixed: _Credentials | None = None
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
         self._places: dict[str, ModelEndpoint] = {}
@@ -331,6 +333,8 @@ class Access:
     async def _load_credentials(self, key: str | None = None) -> _Credentials:
         """Returns the access's credentials for the next request. `key`: one that was read
         already."""
+        if self._fixed is not None:
+            return self._fixed
         if key is None:
             key = await self._read_key()
         headers = dict(self._headers or {})
@@ -349,7 +353,11 @@ class Access:
             environment=self._environment,
             system=self._system,
         )
-        return _Credentials(headers, sign)
+        credentials = _Credentials(headers, sign)
+        # Where a key was given and nothing else goes with it, all requests have the same.
+        if auth is None and self._has_fixed_key:
+            self._fixed = credentials
+        return credentials
 
     async def _read_key(self) -> str | None:
         """Returns the access's fixed key, or calls the key function, plain or async."""

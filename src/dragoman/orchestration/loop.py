@@ -100,10 +100,7 @@ class Loop:
         state, orchestrator, transcript = self._state, self._orchestrator, self.transcript
         parent_id = identify()
         self.has_begun = True
-        first = StreamingIterationResult(events=self._first_events(parent_id))
-        yield first if len(first.events) == 1 else transcript.record(first)
-        if self._opening:
-            yield self._tell_opening(self._opening)
+        yield self._first_step(parent_id)
         try:
             # Sets are entered after the first events: a reader sees the run begin while they
             # connect.
@@ -161,8 +158,9 @@ class Loop:
                     await results.aclose()
                 # An agent within a tool may have met a limit that is this run's too.
                 state.account.check()
-                if name is not None:
-                    yield self._end_step(name)
+                # The end of the last step is told with that of the run.
+                if goes_on or state.transfer is not None:
+                    yield self._end_step()
         finally:
             try:
                 await self._finalize()
@@ -177,13 +175,10 @@ class Loop:
         finished = RunFinished(
             state.run_id, outcome, transcript.usage, transcript.pending, transcript.shown.value()
         )
-        if transcript.output_events is not None and (
-            last_events := transcript.output_events.feed((), is_last=True)
-        ):
-            yield StreamingIterationResult(events=last_events)
-        if late_events := state.outbox.close():
-            yield transcript.record(StreamingIterationResult(events=late_events))
-        yield StreamingIterationResult(events=[finished])
+        last = self._end_step(state.outbox.close())
+        output = transcript.output_events
+        rest = [] if output is None else output.feed((), is_last=True)
+        yield msgspec.structs.replace(last, events=[*last.events, *rest, finished])
 
     async def _check_output(self) -> None:
         """Runs at the end of the loop the output checks on an output that its orchestrator did not
@@ -197,16 +192,24 @@ class Loop:
             return
         await checks.apply_last(self._state.tool_context(), text)
 
-    def _first_events(self, parent_id: str | None) -> list[Event]:
+    def _first_step(self, parent_id: str | None) -> StreamingIterationResult:
         """Returns the loop's first events, which begin the run, without those that an earlier
-        process has told."""
+        process has told, and its first messages, where they are known."""
         state, story, events = self._state, self._state.story, list[Event]()
         if story is None or not story.has_started:
             ids = state.run_id, state.thread_id, parent_id, state.resource_id
             events.append(RunStarted(*ids, self._typed, call_id=state.call_id))
         if story is None or not story.has_state:
             events += state.shared.snapshot()
-        return events
+        first = StreamingIterationResult(events=events)
+        if len(events) != 1:
+            first = self.transcript.record(first)
+        if not self._opening:
+            return first
+        told = self._tell_opening(self._opening)
+        return msgspec.structs.replace(
+            first, events=[*first.events, *told.events], messages=told.messages
+        )
 
     def _rewrite_step(
         self, step: StreamingIterationResult, rewriting: Rewriting
@@ -217,8 +220,8 @@ class Loop:
             self._state.replace_in_history(message)
         return step
 
-    def end_open_step(self) -> list[Event]:
-        """Returns the events that end the loop's step in whose middle the run ended."""
+    def end_open_step(self) -> list[StepFinished]:
+        """Returns the events that end the loop's step, if one is open."""
         step, self._step = self._step, None
         losses = self._take_losses()
         if step is None:
@@ -235,12 +238,13 @@ class Loop:
         self._step = name
         return self.transcript.record(StreamingIterationResult(events=[StepStarted(name)]))
 
-    def _end_step(self, name: str) -> StreamingIterationResult:
-        """Returns the event that ends a step of the loop, with its losses."""
-        self._step = None
-        losses = self._take_losses()
+    def _end_step(self, late_events: Sequence[Event] = ()) -> StreamingIterationResult:
+        """Returns the event that ends the loop's open step, with its losses, and those that tools
+        emitted after it."""
+        ended = self.end_open_step()
+        losses = ended[0].losses if ended else ()
         return self.transcript.record(
-            StreamingIterationResult(events=[StepFinished(name, losses)], losses=losses)
+            StreamingIterationResult(events=[*ended, *late_events], losses=losses)
         )
 
     def _is_own_error(self, error: RunError) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Collection, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -421,13 +422,18 @@ def response_metadata(message: Message) -> Json:
     metadata: Json = {}
     for notes in [fields for key, fields in (message.native or {}).items() if key.endswith(NOTES)]:
         for name, value in if_object(if_object(notes).get("response")).items():
-            metadata[_CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name)] = value
+            metadata[_write_in_snake_case(name)] = value
     origin = message.origin
     if origin is not None and origin.served_model:
         metadata["model"] = origin.served_model
     if origin is not None and origin.response_id:
         metadata["response_id"] = origin.response_id
     return metadata
+
+
+@lru_cache
+def _write_in_snake_case(name: str) -> str:
+    return _CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name)
 
 
 def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIterationResult:

@@ -101,6 +101,8 @@ def to_json_value(value: Any) -> Any:
         ToolError: it holds a number or a key that JSON has not.
         TypeError: it holds something that has no JSON form.
     """
+    if value is None:
+        return None
     # What fails on the wire fails here.
     text = msgspec.json.encode(value, enc_hook=_make_jsonable)
     if b"null" in text and not _is_finite(msgspec.to_builtins(value, enc_hook=_make_jsonable)):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from dragoman import wires
-from dragoman.message import Message, Origin, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import NOTES, Message, Origin, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.chat import messages as chat_messages
 from support.conversations import conversations
 from support.histories import NEUTRAL
@@ -35,6 +35,13 @@ ODD = [
     Message.model("I look.", ToolCallPart("c3", "look", raw="{", state="cut")),
     Message.model("I look.", ToolCallPart("c3", "look", run_by="provider")),
     Message.model("I look.", CALL).replace(native={"mistral": {"prefix": True}}),
+    Message.user("I look.").replace(native={"openai_chat": {"name": "ann"}}),
+    *[
+        message.replace(native={f"{name}{NOTES}": notes})
+        for message in (Message.user("Look."), Message.model("I look.", CALL))
+        for name in FAMILY
+        for notes in ({"form": {"role": "developer", "content": "list"}}, {"response": {"x": 1}})
+    ],
 ]
 
 
@@ -70,7 +77,11 @@ def test_any_conversation_is_written_as_by_the_long_way(messages: list[Message])
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_a_plain_conversation_takes_the_short_way(name: str) -> None:
+@pytest.mark.parametrize("native", [None, {"response": {"service_tier": "default"}}])
+def test_a_plain_conversation_takes_the_short_way(name: str, native: Any) -> None:
+    """Also one of streamed answers, which note what stood around them."""
+    noted = {f"{name}{NOTES}": native} if native else None
+    talk = [message.replace(native=noted) for message in TALK]
     with patch.object(chat_messages, "_dump_answer", side_effect=AssertionError("the long way")):
-        written, _ = dump(name, TALK, TARGETS[name])
+        written, _ = dump(name, talk, TARGETS[name])
     assert len(written) == len(TALK) + 1  # two results

@@ -240,7 +240,7 @@ def _dump_plain(
     of a format's own. None if it holds anything else. Nearly all messages are plain."""
     message = out.messages[position]
     role, content = _ROLES.get(message.role), message.content
-    if message.native is not None or role is None or not content:
+    if role is None or not content or out.chat.own.shapes(message.native):
         return None
     piece = content[0]
     if type(piece) is TextPart and piece.native is None and len(content) == 1:

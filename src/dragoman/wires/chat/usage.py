@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -53,11 +54,18 @@ def load_usage(chat: DialectRecord, fields: JsonMap) -> tuple[Usage | None, Json
     numbers = _collect_numbers(fields)
     if not numbers:
         return None, _drop_counted(fields, set())
-    # Reversed, so that of several paths for one count the first wins.
-    paths = [(name, path) for name, paths in chat.counts.items() for path in reversed(paths)]
+    paths, counted = _list_paths(chat)
     counts = {name: numbers[path] for name, path in paths if path in numbers}
     usage = Usage(**counts) if counts else None
-    return usage, _drop_counted(fields, {path for _, path in paths})
+    return usage, _drop_counted(fields, counted)
+
+
+@lru_cache
+def _list_paths(chat: DialectRecord) -> tuple[list[tuple[str, Path]], set[Path]]:
+    """Returns the paths of a dialect's neutral counts by their names, and all of them."""
+    # Reversed, so that of several paths for one count the first wins.
+    paths = [(name, path) for name, paths in chat.counts.items() for path in reversed(paths)]
+    return paths, {path for _, path in paths}
 
 
 def dump_usage(chat: DialectRecord, usage: Usage, beside: Any = None) -> Json:
