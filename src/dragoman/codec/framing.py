@@ -89,16 +89,18 @@ class EventStream:
         last, before = self._last, self._before
         for line in lines:
             if not line:
-                if last is not None:
-                    out.append(b"\n".join([*before, last]) if before else last)
+                if before and last is not None:
+                    last = b"\n".join([*before, last])
                     before.clear()
+                if last is not None:
+                    out.append(last)
                     last = None
             # The names of events begin otherwise: one byte tells them apart.
             elif line[0] != _D:
                 continue
             elif last is None and line[:6] == b"data: ":
                 last = line[6:]
-            elif line[:5] in (b"data:", b"data"):
+            elif line[:5] == b"data:" or line == b"data":
                 if last is not None:
                     before.append(last)
                 last = line[5:].removeprefix(b" ")
