@@ -43,14 +43,14 @@ def test_what_is_made_by_hand_is_what_dragoman_makes(load: Any, wire: str) -> No
 
 
 def test_the_page_shows_the_numbers_of_the_bench(load: Any) -> None:
-    goals = load("goals")
+    goals = load("goal_table")
     numbers = json.loads((BENCH / "numbers.json").read_text())[goals.TABLE]
     assert [*numbers] == [*goals.ROWS]
     assert goals.table(numbers) in (ROOT / "docs" / "performance.md").read_text()
 
 
 def test_a_row_compares_with_the_work_by_hand_and_the_best_peer(load: Any) -> None:
-    goals = load("goals")
+    goals = load("goal_table")
     numbers = {
         "short": {"by hand": 0.1, "dragoman": 0.4, "AI SDK": 0.6, "pydantic-ai": 6.0},
         "convert 1": {"by hand": 120.0, "dragoman": 30.0},

@@ -55,25 +55,29 @@ _Shape = str | tuple[str, str | None, frozenset[tuple[str, int, bool]]]
 the result of one, role, content (any text is like another) and how its ids look."""
 
 
-class _Function(msgspec.Struct, forbid_unknown_fields=True):
+class _Function(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, msgspec.Meta(min_length=1)]
     arguments: str
 
 
-class _Call(msgspec.Struct, forbid_unknown_fields=True):
+class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     type: Literal["function"]
     function: _Function
 
 
-class _Answer(msgspec.Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True):
+class _Answer(
+    msgspec.Struct, frozen=True, tag_field="role", tag="assistant", forbid_unknown_fields=True
+):
     """An answer with calls as most APIs of the family of Chat Completions have it."""
 
     content: str | None
     tool_calls: Annotated[list[_Call], msgspec.Meta(min_length=1)]
 
 
-class _Result(msgspec.Struct, tag_field="role", tag="tool", forbid_unknown_fields=True):
+class _Result(
+    msgspec.Struct, frozen=True, tag_field="role", tag="tool", forbid_unknown_fields=True
+):
     """The result of such a call."""
 
     content: str
