@@ -12,11 +12,13 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.cli.child import child_environment, run_child
 from support.cli import SRC
+from support.until import until
 
 pytestmark = pytest.mark.anyio
 _PYTHON = sys.executable
@@ -107,6 +109,27 @@ def test_signals_go_on_to_the_child(name: str) -> None:
         parent.send_signal(getattr(signal, name))
         assert parent.stdout.read() == f"{name}\n".encode()
         assert parent.wait(20) == 7
+
+
+async def test_a_signal_that_comes_while_the_child_starts_goes_on_to_it(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    start, lost = asyncio.create_subprocess_exec, list[int]()
+
+    async def start_slowly(*command: Any, **how: Any) -> asyncio.subprocess.Process:
+        child = await start(*command, **how)
+        await until(lambda: "ready" in capfd.readouterr().out)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0.05)
+        return child
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_slowly)
+    before = signal.signal(signal.SIGTERM, lambda number, _: lost.append(number))
+    try:
+        assert await run_child([_PYTHON, "-c", _TELLS.replace("(30)", "(3)")], {}) == 7
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert capfd.readouterr().out == "SIGTERM\n" and not lost
 
 
 def test_ctrl_c_of_a_terminal_reaches_the_child_once() -> None:

@@ -58,6 +58,15 @@ async def run_child(command: Sequence[str], variables: Mapping[str, str | None])
         command: the program and its arguments.
         variables: environment variables that it has beside those of this process; None: not.
     """
+    # Before the child, which may be seen, and signals be sent, before this goes on.
+    with _forward_signals() as forwarder:
+        return await _run(command, variables, forwarder)
+
+
+async def _run(
+    command: Sequence[str], variables: Mapping[str, str | None], forwarder: _Forwarder
+) -> int:
+    """Runs a program, to which signals go on; see `run_child`."""
     name = command[0]
     try:
         child = await asyncio.create_subprocess_exec(*command, env=child_environment(variables))
@@ -68,9 +77,9 @@ async def run_child(command: Sequence[str], variables: Mapping[str, str | None])
         reason = getattr(error, "strerror", None) or error
         report(DragomanError(f"the program {name!r} cannot be run: {reason}"))
         return _NOT_RUNNABLE
+    forwarder.attach(child)
     try:
-        with _forward_signals(child):
-            code = await child.wait()
+        code = await child.wait()
     finally:
         if child.returncode is None:
             # Cancelled: the server that the child talks to is about to go.
@@ -78,8 +87,32 @@ async def run_child(command: Sequence[str], variables: Mapping[str, str | None])
     return code if code >= 0 else _SIGNALLED - code
 
 
+class _Forwarder:
+    """Sends signals on to a child; those that come before it stands then."""
+
+    def __init__(self) -> None:
+        self._child: asyncio.subprocess.Process | None = None
+        self._early: list[signal.Signals] = []
+
+    def attach(self, child: asyncio.subprocess.Process) -> None:
+        """Takes the child, and sends it what came before."""
+        self._child = child
+        for number in self._early:
+            self.forward(number)
+
+    def forward(self, number: signal.Signals) -> None:
+        """Sends a signal on, unless the terminal does."""
+        if number.name in _OF_TERMINALS and _has_terminal():
+            return
+        if self._child is None:
+            self._early.append(number)
+            return
+        with suppress(ProcessLookupError):
+            self._child.send_signal(number)
+
+
 @contextmanager
-def _forward_signals(child: asyncio.subprocess.Process) -> Generator[None]:
+def _forward_signals() -> Generator[_Forwarder]:
     """Sends the signals that this process gets within the block on to a child. Those that are
     ignored here stay so, as below `nohup`."""
     loop = asyncio.get_running_loop()
@@ -87,19 +120,14 @@ def _forward_signals(child: asyncio.subprocess.Process) -> Generator[None]:
     before = {number: signal.getsignal(number) for number in numbers}
     caught = [number for number in numbers if before[number] is not signal.SIG_IGN]
 
-    def forward(number: signal.Signals) -> None:
-        if number.name in _OF_TERMINALS and _has_terminal():
-            return
-        with suppress(ProcessLookupError):
-            child.send_signal(number)
-
+    forwarder = _Forwarder()
     for number in caught:
         try:
-            loop.add_signal_handler(number, forward, number)
+            loop.add_signal_handler(number, forwarder.forward, number)
         except NotImplementedError:  # Windows, whose consoles send Ctrl-C to both
             signal.signal(number, _stay)
     try:
-        yield
+        yield forwarder
     finally:
         for number in caught:
             with suppress(NotImplementedError):  # Windows
