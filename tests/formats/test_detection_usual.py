@@ -95,3 +95,16 @@ def test_the_shapes_that_are_kept_are_bounded() -> None:
         formats.detect(exchange(number, f"p{number}_"))
     assert len(facts.usual) <= detection._MOST_SHAPES
     detection._last.clear()
+
+
+def test_what_is_kept_of_a_shape_has_no_length_that_a_peer_chose() -> None:
+    long = "a" * 100_000
+    call = {"id": f"{long}_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    chat = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": " " * 100_000, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "Seen."},
+    ]
+    formats.detect(chat)
+    kept = detection._load_facts().usual
+    assert len(kept) > 3 and all(len(repr(shape)) < 200 for shape in kept)

@@ -2,8 +2,9 @@
 
 `convert_chunk` is pure, so any process may run it. `convert_chunks` starts processes and hands each
 one the next chunks, over a pipe of its own: a process ends when its pipe closes, so none
-outlives the command. Each has a chunk waiting, so that it converts while this process writes. Results are yielded in input order. Chunks that are ready early wait, up to a
-limit, so that memory stays bounded.
+outlives the command. Each has a chunk waiting, so that it converts while this process writes.
+Results are yielded in input order. Chunks that are ready early wait, up to a limit, so that memory
+stays bounded.
 """
 
 from __future__ import annotations

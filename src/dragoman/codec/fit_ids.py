@@ -112,8 +112,8 @@ def fit_names(
 
 
 def _all_fit(names: Collection[str], rule: NameRule) -> bool:
-    """True if all names fit the rule, told by one match over all of them: an agent may have hundreds
-    of tools, a conversation thousands of calls, and nearly all fit."""
+    """True if all names fit the rule, told by one match over all of them: an agent may have
+    hundreds of tools, a conversation thousands of calls, and nearly all fit."""
     matcher, joined = _compile_matcher(rule), "".join([f"{name}\n" for name in names])
     # A name that holds a newline would look like two.
     return matcher is not None and joined.count("\n") == len(names) and bool(matcher(joined))

@@ -63,9 +63,10 @@ def read(
     problems: list[Problem] | None,
     origin: Origin | None = None,
 ) -> LoadedConversation:
-    """Reads a conversation, decoded JSON whose depth has been checked, as messages. `format_name`: its format, which otherwise is told
-    by its structure. `origin` is given to the model's messages where they do not say whose they
-    are. With `problems`, what cannot be read is left out and noted there.
+    """Reads a conversation, decoded JSON whose depth has been checked, as messages. `format_name`:
+    its format, which otherwise is told by its structure. `origin` is given to the model's messages
+    where they do not say whose they are. With `problems`, what cannot be read is left out and noted
+    there.
 
     Raises:
         HistoryError: it is no conversation, or something in it cannot be read and no problems are noted.

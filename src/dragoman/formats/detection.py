@@ -49,6 +49,8 @@ _SURE = 3
 """The vote of a format that hardly another can be."""
 _MOST_SHAPES = 1024
 """Shapes whose votes are kept at most: ids of calls may begin in many ways."""
+_LONGEST_PREFIX = 32
+"""Characters of an id in which its prefix stands."""
 
 _Shape = str | tuple[str, str | None, frozenset[tuple[str, int, bool]]]
 """What of a usual message a vote depends on: of a plain text the role; of an answer with calls, or
@@ -386,8 +388,9 @@ def _shape(element: object) -> _Shape:
     if usual is None:
         return ""
     content = usual.content
-    if content and content.strip():
-        content = "any text"
+    # A shape is kept, so it holds nothing of any length that a peer chose.
+    if content:
+        content = "any text" if content.strip() else " "
     if isinstance(usual, _Result):
         return ("tool", content, frozenset([_look_of(usual.tool_call_id)]))
     return ("assistant", content, frozenset([_look_of(call.id) for call in usual.tool_calls]))
@@ -395,7 +398,8 @@ def _shape(element: object) -> _Shape:
 
 def _look_of(call_id: str) -> tuple[str, int, bool]:
     """Returns by what formats tell ids apart: how one begins, its length and its characters."""
-    return call_id[: call_id.find("_") + 1], len(call_id), call_id.isascii() and call_id.isalnum()
+    begins = call_id[: call_id.find("_", 0, _LONGEST_PREFIX) + 1]
+    return begins, len(call_id), call_id.isascii() and call_id.isalnum()
 
 
 def _plain_role(element: object) -> str:

@@ -227,9 +227,9 @@ class StoredThreads:
         return await self._write_change(check_id("thread_id", thread_id), change)
 
     async def _read_content(self, query: MessageQuery, slot: Slot | None = None) -> ThreadContent:
-        """Reads a query's stored thread. If the store has a method `read_content`, which none needs,
-        that reads the query's messages and the slot in the same step. Without a branch the query
-        means the visible one, and with the limit 0 no messages."""
+        """Reads a query's stored thread. If the store has a method `read_content`, which none
+        needs, that reads the query's messages and the slot in the same step. Without a branch the
+        query means the visible one, and with the limit 0 no messages."""
         if (read := getattr(self.store, "read_content", None)) is not None:
             return await read(query, slot)
         return ThreadContent(await self.thread(query.thread_id or ""))

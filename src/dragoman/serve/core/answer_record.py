@@ -150,9 +150,9 @@ class Record:
         self._turn, self.task_id = turn, turn.task_id
 
     def keep_only(self, is_needed: Callable[[Event], bool] | None) -> None:
-        """Keeps the answer only if an event of it is needed (None: each is), a client may ask for it
-        by an id, or an earlier answer of its conversation was kept, since the next is found by way
-        of this one."""
+        """Keeps the answer only if an event of it is needed (None: each is), a client may ask for
+        it by an id, or an earlier answer of its conversation was kept, since the next is found by
+        way of this one."""
         self._is_needed = is_needed
 
     def add(self, events: Sequence[Event]) -> None:

@@ -93,7 +93,8 @@ class Connection:
         for task in helpers:
             task.cancel()
         is_suppressed = self._scope.__exit__(error_type, error, trace)
-        # Behind the scope, which would interrupt this too: the helpers end in this turn of the loop.
+        # Behind the scope, which would interrupt this too: the helpers end in this turn of the
+        # loop.
         await asyncio.wait(helpers)
         return is_suppressed
 

@@ -95,8 +95,8 @@ def load_conversation(
                 checked = entry
             else:
                 checked = check_depth(entry)
-            # Most messages are plain. An origin from the caller has to be noted, which only the long
-            # way does.
+            # Most messages are plain. An origin from the caller has to be noted, which only the
+            # long way does.
             if loading.origin is None and (turn := load_plain_turn(checked, before, loading.taken)):
                 messages += turn
                 starts.append((start, UI))

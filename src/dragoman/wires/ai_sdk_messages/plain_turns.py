@@ -73,7 +73,8 @@ def load_plain_turn(
 
 
 def _make_messages(steps: Sequence[_Step], ids: Iterator[str], turn: str) -> Iterator[Message]:
-    """Yields the messages of an AI SDK turn: the model's of each step, and the results behind it."""
+    """Yields the messages of an AI SDK turn: the model's of each step, and the results behind
+    it."""
     for pieces, answers in steps:
         yield Message(Role.MODEL, tuple(pieces), next(ids), turn=turn)
         if answers:

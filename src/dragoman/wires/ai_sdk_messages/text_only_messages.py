@@ -142,8 +142,8 @@ def _is_bare(message: Message) -> bool:
 
 
 def _dump_texts(message: Message) -> Parts | None:
-    """Returns the parts of texts and steps in a Mastra row, or None if there are others. The inverse
-    of `_load_texts`."""
+    """Returns the parts of texts and steps in a Mastra row, or None if there are others. The
+    inverse of `_load_texts`."""
     parts: Parts = []
     for piece in message.content:
         if type(piece) is TextPart and piece.native is None:

@@ -263,9 +263,9 @@ _SENT_ROLES = {Role.USER: "user", Role.SYSTEM: "system", Role.MODEL: "assistant"
 
 
 def _dump_plain(out: OutgoingItems, position: int) -> list[Json]:
-    """Writes a message of plain pieces as Responses items, one for each piece. Returns an empty list
-    if it holds any other piece. Nearly all messages are plain, and `dump_items` would write the
-    same."""
+    """Writes a message of plain pieces as Responses items, one for each piece. Returns an empty
+    list if it holds any other piece. Nearly all messages are plain, and `dump_items` would write
+    the same."""
     message, items = out.messages[position], list[Json]()
     if message.native:
         return items
@@ -278,7 +278,8 @@ def _dump_plain(out: OutgoingItems, position: int) -> list[Json]:
 
 
 def _dump_plain_text(out: OutgoingItems, position: int, _: int, part: TextPart) -> Json | None:
-    """Writes a text that is a Responses message of its own: one of the model's, or all of another's."""
+    """Writes a text that is a Responses message of its own: one of the model's, or all of
+    another's."""
     message, of_model = out.messages[position], out.messages[position].role is Role.MODEL
     if part.citations or not (of_model or len(message.content) == 1):
         return None
