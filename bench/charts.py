@@ -57,7 +57,10 @@ _STYLE = """text{font:500 13px ui-sans-serif,system-ui,-apple-system,"Segoe UI",
 def keep(table: str, row: str, numbers: dict[str, float]) -> None:
     """Writes a row of a table into `numbers.json`."""
     tables = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
-    tables.setdefault(table, {})[row] = {name: round(value, 3) for name, value in numbers.items()}
+    # Three digits count.
+    tables.setdefault(table, {})[row] = {
+        name: float(f"{value:.3g}") for name, value in numbers.items()
+    }
     NUMBERS.write_text(json.dumps(tables, indent=1, ensure_ascii=False) + "\n")
 
 
