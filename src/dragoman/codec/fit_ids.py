@@ -214,6 +214,9 @@ def _own_ids(
             if not isinstance(piece, _CALL_OR_RESULT) or piece.run_by == "provider":
                 continue
             if piece.id not in first:
+                # Ids of one origin are alike: where the first does not fit, nor do the others.
+                if not (first or _may_stay([piece], rule, as_is)):
+                    return None
                 first[piece.id] = piece
             elif isinstance(piece, ToolCallPart):
                 return None

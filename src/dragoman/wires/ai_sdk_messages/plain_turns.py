@@ -62,10 +62,12 @@ def load_plain_turn(
     fields = if_object(entry)
     id_, role = fields.get("id"), _ROLES.get(if_text(fields.get("role")))
     # Behind results a message of the model's may need a turn of its own.
-    if type(id_) is not str or role is None or (before and holds_only_answers(before)):
+    if len(fields) != 3 or type(id_) is not str or role is None:
+        return None
+    if before and holds_only_answers(before):
         return None
     steps = _load_steps(if_list(fields.get("parts")), _STATES[role])
-    if not steps or len(fields) != 3:
+    if not steps:
         return None
     if len(steps) == 1 and not steps[0][1]:
         return [Message(role, tuple(steps[0][0]), id_)]
