@@ -417,9 +417,8 @@ class Memory(StoredWorking):
         return message.replace(id=message_id, created_at=message.created_at or self._clock())
 
     async def read_thread(self, thread_id: str, slot: Slot | None = None) -> ThreadReading:
-        """Returns from the memory a thread in its present state. What the store does not read in
-        the same step is read when it is first needed. `slot`: that of its state, if a run needs
-        that.
+        """Returns from the memory a thread in its present state. What is not read with it is read
+        when it is first needed. `slot`: that of its state, if a run needs that.
 
         Raises:
             StoreError: the store failed.
