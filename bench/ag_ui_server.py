@@ -14,6 +14,8 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+from peers.ag_ui_apps import APPS
+
 WORD = "word "
 ROUNDS = 5
 BODY = {
@@ -52,58 +54,10 @@ def of_dragoman(events: int) -> Any:
     return serve.app(Agent(ScriptedModel([]), middleware=[words])), "/ag-ui"
 
 
-def of_pydantic_ai(events: int) -> Any:
-    """An agent whose model is a function."""
-    from pydantic_ai import Agent
-    from pydantic_ai.models.function import FunctionModel
-    from pydantic_ai.ui.ag_ui import AGUIAdapter
-    from starlette.applications import Starlette
-    from starlette.routing import Route
-
-    async def words(messages: Any, info: Any) -> AsyncIterator[str]:
-        for _ in range(events):
-            yield WORD
-
-    agent = Agent(FunctionModel(stream_function=words))
-
-    async def run(request: Any) -> Any:
-        return await AGUIAdapter.dispatch_request(request, agent=agent)
-
-    return Starlette(routes=[Route("/", run, methods=["POST"])]), "/"
-
-
-def of_agno(events: int) -> Any:
-    """An agent whose model streams words."""
-    from agno.agent import Agent
-    from agno.models.base import Model
-    from agno.models.response import ModelResponse
-    from agno.os import AgentOS
-    from agno.os.interfaces.agui import AGUI
-
-    class Words(Model):
-        def invoke(self, *args: Any, **how: Any) -> Any:
-            raise NotImplementedError
-
-        async def ainvoke(self, *args: Any, **how: Any) -> Any:
-            raise NotImplementedError
-
-        def invoke_stream(self, *args: Any, **how: Any) -> Any:
-            raise NotImplementedError
-
-        async def ainvoke_stream(self, *args: Any, **how: Any) -> AsyncIterator[Any]:
-            for _ in range(events):
-                yield ModelResponse(content=WORD)
-
-        def _parse_provider_response(self, response: Any, **how: Any) -> Any:
-            return response
-
-        def _parse_provider_response_delta(self, response: Any, **how: Any) -> Any:
-            return response
-
-    agent = Agent(model=Words(id="words"), telemetry=False)
-    return AgentOS(
-        agents=[agent], interfaces=[AGUI(agent=agent)], telemetry=False
-    ).get_app(), "/agui"
+async def say(events: int) -> AsyncIterator[str]:
+    """What the model of another library says."""
+    for _ in range(events):
+        yield WORD
 
 
 async def exchange(app: Any, path: str) -> tuple[int, int]:
@@ -140,9 +94,10 @@ async def exchange(app: Any, path: str) -> tuple[int, int]:
 
 
 async def measure(name: str, events: int) -> None:
-    app, path = {"dragoman": of_dragoman, "pydantic_ai": of_pydantic_ai, "agno": of_agno}[name](
-        events
-    )
+    if name == "dragoman":
+        app, path = of_dragoman(events)
+    else:
+        app, path = APPS[name](lambda: say(events))
     async with app.router.lifespan_context(app):
         await exchange(app, path)
         best = float("inf")

@@ -14,11 +14,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import uvicorn
+from ag_ui_apps import APPS
 
-Words = AsyncIterator[str]
 
-
-async def numbers(events: int, rate: float) -> Words:
+async def numbers(events: int, rate: float) -> AsyncIterator[str]:
     """What the model says."""
     begun = time.monotonic()
     for number in range(events):
@@ -54,65 +53,25 @@ def by_hand(events: int, rate: float) -> Any:
     return app
 
 
-def pydantic_ai(events: int, rate: float) -> Any:
-    """An agent whose model is a function."""
-    from pydantic_ai import Agent
-    from pydantic_ai.models.function import FunctionModel
-    from pydantic_ai.ui.ag_ui import AGUIAdapter
-    from starlette.applications import Starlette
-    from starlette.routing import Route
+def rename(app: Any, path: str) -> Any:
+    """Returns an app that answers at the path of the others."""
 
-    agent = Agent(FunctionModel(stream_function=lambda *_: numbers(events, rate)))
-
-    async def run(request: Any) -> Any:
-        return await AGUIAdapter.dispatch_request(request, agent=agent)
-
-    return Starlette(routes=[Route("/ag-ui", run, methods=["POST"])])
-
-
-def agno(events: int, rate: float) -> Any:
-    """An agent whose model streams numbers."""
-    from agno.agent import Agent
-    from agno.models.base import Model
-    from agno.models.response import ModelResponse
-    from agno.os import AgentOS
-    from agno.os.interfaces.agui import AGUI
-
-    class Numbers(Model):
-        def invoke(self, *args: Any, **how: Any) -> Any:
-            raise NotImplementedError
-
-        async def ainvoke(self, *args: Any, **how: Any) -> Any:
-            raise NotImplementedError
-
-        def invoke_stream(self, *args: Any, **how: Any) -> Any:
-            raise NotImplementedError
-
-        async def ainvoke_stream(self, *args: Any, **how: Any) -> AsyncIterator[Any]:
-            async for text in numbers(events, rate):
-                yield ModelResponse(content=text)
-
-        def _parse_provider_response(self, response: Any, **how: Any) -> Any:
-            return response
-
-        def _parse_provider_response_delta(self, response: Any, **how: Any) -> Any:
-            return response
-
-    agent = Agent(model=Numbers(id="numbers"), telemetry=False)
-    system = AgentOS(agents=[agent], interfaces=[AGUI(agent=agent)], telemetry=False)
-    served = system.get_app()
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        """Names its path as the others do."""
+    async def renamed(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            scope = {**scope, "path": "/agui", "raw_path": b"/agui"}
-        await served(scope, receive, send)
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        await app(scope, receive, send)
 
-    return app
+    return renamed
+
+
+def serve(name: str, port: int, events: int, rate: float) -> None:
+    """Serves one until it is stopped."""
+    if name == "by_hand":
+        app = by_hand(events, rate)
+    else:
+        app = rename(*APPS[name](lambda: numbers(events, rate)))
+    uvicorn.run(app, port=port, log_level="warning", access_log=False, backlog=4096)
 
 
 if __name__ == "__main__":
-    name, port, count, pace = sys.argv[1:]
-    made = {"by_hand": by_hand, "pydantic_ai": pydantic_ai, "agno": agno}[name]
-    served = made(int(count), float(pace))
-    uvicorn.run(served, port=int(port), log_level="warning", access_log=False, backlog=4096)
+    serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
